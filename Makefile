@@ -9,6 +9,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PROCESSORS = $(or $(JOBS),$(shell nproc 2>/dev/null || sysctl -n hw.ncpu))
 BOARD ?= ulx3s
+FAMILY ?= ecp5
 OLDEST_TORCH = $(shell sed -n 's/.*"torch>=\([0-9.]*\),.*/\1/p' pyproject.toml)
 PREPARE := PYTHON='$(PYTHON)' sh tools/prepare.sh
 SIMULATOR_NEEDS := libpython iverilog compiler
@@ -28,18 +29,20 @@ help: ## print this list
 	@echo
 	@awk -F ' *## ' '/^#> / {printf "  %-18s %s\n", substr($$1, 4), $$2}' $(MAKEFILE_LIST)
 
-#> JOBS    ## processes of sim, test, test-all, formal and fpga, threads of exhaustive (default: all processors)
+#> JOBS    ## processes of sim, test, test-all, formal, faults and fpga, threads of exhaustive (default: all processors)
 #> SEED    ## seed of sim's random stimulus
 #> SIM     ## simulator of sim: icarus or verilator
 #> WAVES   ## 1: sim writes waveforms
 #> UNITS   ## units that sim runs, comma-separated (default: all)
 #> ARGS    ## further arguments of sim (python -m sim), test and test-all (pytest), formal (python -m lab.proofs),
+#>         ## sim-mutants (python -m lab.mutants), golden-faults (python -m tests.faults), size (python -m tools.size),
 #>         ## faults (python -m lab.faults), exhaustive (python -m lab.exhaustive), replay
 #>         ## (python -m lab.replay), evidence (python -m lab.evidence), fpga (python -m lab.fpga), bitstream
 #>         ## (python -m lab.boards), train (python -m golden.torch fit), figures (python -m lab.figures),
 #>         ## bench (python -m lab.speed), test-gpu (python -m lab.gpu.whole), bench-gpu (python -m lab.gpu.speed),
 #>         ## dist (python -m lab.release) and docs (python -m sphinx)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
+#> FAMILY  ## technology of fpga: ecp5 (the default), nexus, gowin, gowin5, ice40, asic (ARGS='--liberty FILE') or all
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 #> TORCH_WHEELS ## folder or index with a CPU build of PyTorch, for machines without an NVIDIA card
 
@@ -63,7 +66,7 @@ formal: .venv/.installed-formal ## prove that the RTL is right for every input (
 
 # hdl's tests compile the arithmetic cores, golden's the kernels with faults put in; those of the proofs need a solver.
 test test-all: SIMULATOR_NEEDS += cadical
-test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run the tests of everything, but the long ones
+test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run all tests but the long ones
 	@echo '==> Tests, but the long ones (make test-all runs those too)'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) -m 'not long' $(ARGS)
 
@@ -71,7 +74,7 @@ test-all: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run eve
 	@echo '==> Tests'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
 
-# In an environment of its own, beside that of the newest. Not for every change, but before a release.
+# In another environment than the newest PyTorch's. Not for every change, but before a release.
 test-oldest-torch: .venv-oldest/.installed ## run the tests of golden.torch with the oldest PyTorch that pyproject.toml allows
 	@echo '==> Tests with PyTorch $(OLDEST_TORCH)'
 	@.venv-oldest/bin/python -m pytest -n $(PROCESSORS) tests/torch tests/zoo $(ARGS)
@@ -91,9 +94,9 @@ verilog: .venv/.installed-hdl ## generate Verilog and FuseSoC cores of all units
 	@echo '==> Verilog into build/verilog'
 	@$(BIN)/python -m hdl verilog all -o build/verilog
 
-fpga: .venv/.installed-fpga ## measure area and speed of the units on a Lattice ECP5
-	@echo '==> Area and speed on a Lattice ECP5'
-	@$(BIN)/python -m lab.fpga --jobs $(PROCESSORS) $(ARGS)
+fpga: .venv/.installed-fpga ## measure area and speed of the units that have changed, on an FPGA or in standard cells
+	@echo '==> Area and speed: $(FAMILY)'
+	@$(BIN)/python -m lab.fpga --family '$(FAMILY)' --jobs $(PROCESSORS) $(ARGS)
 
 bitstream: .venv/.installed-board ## build a self-test for an FPGA board into build/bitstream
 	@echo '==> Bitstream of the self-test for $(BOARD)'

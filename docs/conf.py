@@ -31,8 +31,8 @@ exclude_patterns = ["examples", "pages", "**/*.ipynb"]
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 4
 
-# References: one in backticks is a link where the site documents the name. What begins with a package of the project
-# has to be found; names of other packages cannot be, since a build needs no network.
+# References: a name in backticks is a link if the site documents it. Names of this project's packages must be found.
+# Names of other packages cannot be, since a build needs no network.
 nitpicky = True
 nitpick_ignore_regex = [("py:.*", r"(?!(golden|hdl)\.).*")]
 default_role = "py:obj"

@@ -5,12 +5,13 @@
 
 from golden import mx
 from golden.accumulator import Accumulator, FusedSum, Provenance
-from golden.arrays.accumulation import multiply_accumulate
 from golden.arrays.backends import ProductBackend, backend, backends
 from golden.arrays.conversion import convert, decode, encode, quantize
+from golden.arrays.fused_step import multiply_accumulate
 from golden.arrays.normalisation import softmax
 from golden.arrays.products import dot, matmul
 from golden.arrays.value_products import matmul_values
+from golden.checking import Checked, check
 from golden.counts import Counts, Events
 from golden.explanation import explain
 from golden.flags import Flag
@@ -31,6 +32,7 @@ from golden.formats import (
     FloatFormat,
     format_named,
 )
+from golden.identification import Identified, identify
 from golden.kernels import kernel_info
 from golden.presets import accumulators
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
@@ -57,11 +59,13 @@ __all__ = [
     "FP32",
     "LEVELS",
     "Accumulator",
+    "Checked",
     "Counts",
     "Events",
     "Flag",
     "FloatFormat",
     "FusedSum",
+    "Identified",
     "ProductBackend",
     "Provenance",
     "Randomness",
@@ -71,12 +75,14 @@ __all__ = [
     "accumulators",
     "backend",
     "backends",
+    "check",
     "convert",
     "decode",
     "dot",
     "encode",
     "explain",
     "format_named",
+    "identify",
     "kernel_info",
     "matmul",
     "matmul_values",

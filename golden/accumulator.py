@@ -2,7 +2,7 @@
 
 A machine takes the products of a dot product block by block. Within a block it forms fused sums: terms are aligned at
 the largest exponent, cut at some bit below it, added exactly and rounded once. A fused multiply-add is a fused sum of
-two terms that are not cut, a tree of adders is a list of stages of such sums, and a tensor core is a single one, in
+two terms that are not cut. A tree of adders is a list of stages of such sums. A tensor core is a single fused sum, in
 which the running total is a term like the products.
 """
 
@@ -27,8 +27,8 @@ _MOST_PRODUCTS = 64
 class FusedSum:
     """One sum: its terms are aligned and cut, added exactly, and the sum is rounded once.
 
-    The exponent of a product is the sum of its factors' exponents, of a value that was rounded before its own; those of
-    subnormal values and of zero are the format's smallest, unless an `Accumulator` says otherwise.
+    A product is aligned by the sum of its factors' exponents, a value that was rounded before by its own exponent.
+    Subnormal values and zeros have the format's smallest exponent, unless an `Accumulator` says otherwise.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ _YOUR_OWN = Provenance("your own machine", "any", (), "not given", "not given", 
 class Accumulator:
     """How a machine accumulates a dot product in float32.
 
-    The products of a block, in order, go through `stages`; `join` adds what is left to the total. A block that is not
+    The products of a block, in order, go through `stages`; `join` adds the last sums to the total. A block that is not
     full is filled with products of +0. A result beyond the largest finite value is infinite in every rounding.
 
     Parameters
@@ -213,10 +213,10 @@ class Accumulator:
         left = self.block
         for stage in self.stages:
             if left % stage.terms:
-                raise ValueError(f"stages: got sums of {stage.terms} terms for {left}, must divide them")
+                raise ValueError(f"stages: got sums of {stage.terms} terms, must divide the {left} terms before them")
             left //= stage.terms
         if self.join.terms != left + 1:
-            raise ValueError(f"join: got {self.join.terms} terms, must be {left + 1}: what is left, and the total")
+            raise ValueError(f"join: got {self.join.terms} terms, must be {left + 1}: {left} sums, and the total")
         if self.join.rounding is None:
             raise ValueError("join: got rounding None, must round the total")
         if self.order and sorted(self.order) != list(range(self.block)):
@@ -297,13 +297,15 @@ class Accumulator:
                 f"accumulator of {machine}; golden.accumulators names those for other widths"
             )
 
-    def refuse(self, *, return_flags: bool = False, counts: bool = False, nearest_even: bool = True) -> None:
-        """Refuse flags, counts and rounding modes, which a machine's accumulator does not have.
+    def refuse(
+        self, *, return_flags: bool = False, counts: bool = False, nearest_even: bool = True, flushes: bool = False
+    ) -> None:
+        """Refuse what a machine's accumulator does not have: flags, counts, rounding modes, a choice of subnormals.
 
         Raises
         ------
         ValueError
-            If flags, counts or a rounding mode are asked for.
+            If one of them is asked for.
         """
         machine = self.provenance.machine
         if return_flags:
@@ -316,8 +318,12 @@ class Accumulator:
             )
         if not nearest_even:
             raise ValueError(
-                f"rounding: got another mode than nearest_even, must be that one: {machine} rounds in its own way; "
-                "out_rounding is free, a Reduction takes every mode"
+                f"rounding: got another mode than nearest_even, must be nearest_even: the roundings of {machine} are "
+                "fixed; out_rounding may be any mode, and a Reduction takes every mode"
+            )
+        if flushes:
+            raise ValueError(
+                f"subnormals: got 'flush', must be 'keep': the accumulator of {machine} has a rule of its own for them"
             )
 
 

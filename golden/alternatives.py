@@ -75,7 +75,7 @@ def alternatives(given: ExactReduction) -> Alternatives:
 
     Its own way first; the three levels; chunks of 8, 32 and 128; its products in reverse, by falling and by rising
     magnitude; and compensated in the inner format (Kahan's summation out of fused steps, four of them for a product),
-    which keeps what each rounding loses. All round to nearest even.
+    which keeps what each rounding loses. All round to nearest even, and treat subnormals as the given way does.
 
     Parameters
     ----------
@@ -93,12 +93,13 @@ def _ways(given: ExactReduction) -> Iterator[Alternative]:
     products = [step for step in given.steps if step.kind is Kind.PRODUCT]
     pairs = [(step.a, step.b) for step in products]
     exact, outer = given.exact, given.reduction.outer
+    subnormals = given.reduction.subnormals
     reduction = Reduction(given.reduction.inner, given.reduction.chunk, outer)  # to nearest even
 
     def way(name: str, of: Sequence[tuple[int, int]], plan: Reduction) -> Alternative:
         codes = [code for code, _ in of], [code for _, code in of]
         # A start of 0 is 0 in any format; another is kept in its own.
-        whole = replace(plan, operand=given.operand)
+        whole = replace(plan, operand=given.operand, subnormals=subnormals)
         done = ExactReduction(whole, given.initial, tuple(reduced(*codes, Place(whole), given.initial)))
         return Alternative(name, done.code, plan.outer, exact, len(done.steps), done.counts.products.swamped)
 
@@ -121,18 +122,20 @@ def _ways(given: ExactReduction) -> Iterator[Alternative]:
 
 
 def _compensated(given: ExactReduction, pairs: Sequence[tuple[int, int]]) -> tuple[int, FloatFormat]:
-    """Sum with a second accumulator for what is lost (Kahan, Communications of the ACM 8 (1965) 40)."""
-    fmt = given.reduction.inner
+    """Sum with a second accumulator for the lost parts (Kahan, Communications of the ACM 8 (1965) 40)."""
+    fmt, subnormals = given.reduction.inner, given.reduction.subnormals
 
     def add(x: int, y: int) -> int:
-        return multiply_accumulate(x, fmt.one, y, operand=fmt, accumulator=fmt)[0]
+        return multiply_accumulate(x, fmt.one, y, operand=fmt, accumulator=fmt, subnormals=subnormals)[0]
 
     def minus(x: int) -> int:
         return x ^ fmt.sign_mask
 
     total, lost = given.initial, 0
     for a, b in pairs:
-        addend, _ = multiply_accumulate(a, b, minus(lost), operand=given.operand, accumulator=fmt)
+        addend, _ = multiply_accumulate(
+            a, b, minus(lost), operand=given.operand, accumulator=fmt, subnormals=subnormals
+        )
         larger = add(addend, total)
         lost = add(add(larger, minus(total)), minus(addend))
         total = larger

@@ -1,4 +1,4 @@
-"""The command line: show a value or a code in every format, explain a sum, or print the table of the formats."""
+"""The command line: show a value or a code in every format, explain a sum, identify a device, print all formats."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import sys
 from collections.abc import Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from golden.decimals import decimal_text, table, value_text
 from golden.explanation import check_rows, explain
 from golden.explanation_plot import check_picture
 from golden.formats import ALIASES, FORMATS, FloatFormat, format_named
-from golden.reduction import DEFAULT_CHUNK, LEVELS
+from golden.identification.files import read_results, write_probes
+from golden.identification.identify import all_probes, concluded
+from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
 from golden.reference import Class, Value, decode, round_value
 from golden.rounding import Rounding
 
@@ -80,6 +83,13 @@ def _parse_format(name: str) -> FloatFormat:
         raise argparse.ArgumentTypeError(str(error).removeprefix("name: ")) from None
 
 
+def _parse_reduction(line: str) -> Reduction:
+    try:
+        return Reduction.parse(line)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error).removeprefix("text: ")) from None
+
+
 def _error_text(shown: Value, asked: Value) -> str:
     """Return the difference between the shown and the given value, in ulp of the shown value."""
     if asked.is_nan:
@@ -88,7 +98,7 @@ def _error_text(shown: Value, asked: Value) -> str:
         return "0" if shown.kind is Class.INFINITE else "no infinity"
     if shown.kind is not Class.FINITE:
         return "overflow"
-    # decode gives a significand of whole ulps, so that 2**exponent is the ulp, that of the subnormals for a zero.
+    # decode gives a significand of whole ulps, so 2**exponent is the ulp; a zero has the ulp of the subnormals.
     error = (shown.as_fraction() - asked.as_fraction()) / Fraction(2) ** shown.exponent
     if error == 0:
         return "0"
@@ -132,18 +142,27 @@ def _explain(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
     factors = {"a": given.a, "b": given.b or ones * len(given.a)}
     if len(factors["a"]) != len(factors["b"]):
         parser.error(f"got {len(given.a)} factors and then {len(given.b)}, must be equally many, or the first alone")
-    if given.chunk < 0:
-        parser.error(f"argument --chunk: got {given.chunk}, must be 1 or more, or 0 for one chunk of any length")
-    names = ("operand", "level", "rounding", "seed")
-    options = {name: getattr(given, name) for name in names} | {"chunk": given.chunk or None}
+    operand, line = given.operand, given.reduction
+    if line is not None and (given.level is not None or given.chunk is not None):
+        parser.error("argument --reduction: must come without --level and --chunk, which the line has in itself")
+    if operand is None and line is not None:
+        operand = line.operand
+    if operand is None:
+        parser.error("the following arguments are required: --operand, or a --reduction with operand=")
+    chunk = DEFAULT_CHUNK if given.chunk is None else given.chunk
+    if chunk < 0:
+        parser.error(f"argument --chunk: got {chunk}, must be 1 or more, or 0 for one chunk of any length")
+    options = {name: getattr(given, name) for name in ("reduction", "rounding", "seed")}
+    options |= {"operand": operand, "level": 1 if given.level is None else given.level, "chunk": chunk or None}
     try:
-        # A million steps take a minute: what is wrong beside them is told ahead of it.
+        # A million steps take a minute, so the other arguments are checked first.
         check_rows(given.rows)
         if given.picture:
             check_picture(given.picture)
-        codes = [_codes(values, given.operand, argument, parser) for argument, values in factors.items()]
+        codes = [_codes(values, operand, argument, parser) for argument, values in factors.items()]
         explained = explain(*codes, **options)
-        parts = [explained.text(given.rows)] + ([str(explained.alternatives())] if given.alternatives else [])
+        parts = [f"{explained.text(given.rows)}\nreduction {explained.reduction}"]
+        parts += [str(explained.alternatives())] if given.alternatives else []
         if given.picture:
             explained.plot(given.picture)
     except (TypeError, ValueError, ImportError) as error:
@@ -174,6 +193,27 @@ def _formats() -> str:
     return table(rows)
 
 
+def _identify(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
+    if bool(given.write) == bool(given.read):
+        parser.error("must have --write FILE or --read FILE, and not both")
+    try:
+        asked = all_probes(given.operand, given.seed)
+        if given.write:
+            write_probes(given.write, asked)
+            return (
+                f"{len(asked)} products of {given.operand} are in {given.write}: a0 times b0, a1 times b1, and so on.\n"
+                f"Write their results as r0, r1, ... into one file, and read it with --read and --result."
+            )
+        if given.result is None:
+            parser.error("argument --result: must be given with --read: the format of the results")
+        results = read_results(given.read, asked, given.result)
+        return concluded(asked, results, given.operand, given.result).text()
+    except (TypeError, ValueError) as error:
+        parser.error(str(error))
+    except OSError as error:
+        parser.error(f"{given.write or given.read}: {error.strerror}")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m golden",
@@ -184,7 +224,7 @@ def _parser() -> argparse.ArgumentParser:
         "  %(prog)s explain 1024,1x40 --operand cbfloat16 --level 2 # 1024 + 40 ones, step by step",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{show,explain,formats}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{show,explain,identify,formats}")
     show = commands.add_parser("show", help="show a value or a code in every format")
     show.add_argument("value", type=_parse_value, help=_VALUE_HELP)
     show.add_argument(
@@ -194,6 +234,7 @@ def _parser() -> argparse.ArgumentParser:
         help="show a value in this format only; read a code in this format and show its value in every format",
     )
     _add_explain(commands.add_parser("explain", help="explain a sum of products, step by step"))
+    _add_identify(commands.add_parser("identify", help="find out what a device computes, by files"))
     commands.add_parser("formats", help="print the table of the formats")
     return parser
 
@@ -202,20 +243,33 @@ def _add_explain(explain: argparse.ArgumentParser) -> None:
     several: dict[str, Any] = {"type": _parse_values, "metavar": "VALUES"}
     explain.add_argument("a", help=f"comma-separated factors, each {_VALUE_HELP}; 1x32 stands for 32 ones", **several)
     explain.add_argument("b", nargs="?", help="the other factors, as many (default: all 1)", **several)
-    explain.add_argument("--operand", type=_parse_format, required=True, metavar="NAME", help="format of the factors")
-    explain.add_argument("--level", type=int, choices=LEVELS, default=1, help="precision level (default %(default)s)")
+    explain.add_argument("--operand", type=_parse_format, metavar="NAME", help="format of the factors")
+    explain.add_argument("--level", type=int, choices=LEVELS, help="precision level (default 1)")
+    explain.add_argument("--chunk", type=int, help=f"products in a chunk, 0 for any length (default {DEFAULT_CHUNK})")
     explain.add_argument(
-        "--chunk", type=int, default=DEFAULT_CHUNK, help="products in a chunk, 0 for any length (default %(default)s)"
+        "--reduction",
+        type=_parse_reduction,
+        metavar="LINE",
+        help="all of it in one line, as the output ends with it: 'operand=cb16 inner=cb16 chunk=8 outer=float32'",
     )
-    explain.add_argument("--rounding", choices=[str(mode) for mode in Rounding], default="nearest_even")
-    explain.add_argument("--seed", type=int, default=0, help="of stochastic rounding (default %(default)s)")
+    explain.add_argument("--rounding", choices=[str(mode) for mode in Rounding], help="default nearest_even")
+    explain.add_argument("--seed", type=int, help="of stochastic rounding (default 0)")
     explain.add_argument("--rows", type=int, default=24, help="steps to show at most (default %(default)s)")
     explain.add_argument("--alternatives", action="store_true", help="do the same sum in other ways, too")
     explain.add_argument("--picture", metavar="FILE", help="draw it, too: a file of type .svg, .png or .pdf")
 
 
+def _add_identify(identify: argparse.ArgumentParser) -> None:
+    file = {"type": Path, "metavar": "FILE"}
+    identify.add_argument("--write", help="write the products to be run on the device: .npz or .csv", **file)  # type: ignore[arg-type]
+    identify.add_argument("--read", help="read their results: .npz or .csv", **file)  # type: ignore[arg-type]
+    identify.add_argument("--operand", type=_parse_format, required=True, metavar="NAME", help="format of the factors")
+    identify.add_argument("--result", type=_parse_format, metavar="NAME", help="format of the results, for --read")
+    identify.add_argument("--seed", type=int, default=0, help="of the products (default %(default)s)")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line on `arguments`, by default those of the process; return the exit status.
+    """Run the command line on `arguments` (default: ``sys.argv[1:]``) and return the exit status.
 
     Raises
     ------
@@ -232,6 +286,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             text = _formats()
         case "explain":
             text = _explain(parsed, parser)
+        case "identify":
+            text = _identify(parsed, parser)
         case _:
             text = _show(parsed.value, parsed.format, parser)
     try:

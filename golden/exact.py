@@ -76,7 +76,7 @@ def power_of_two(exponent: int) -> Fraction:
 
 
 def exact_number(number: int | float | Fraction) -> Fraction:
-    """Return a finite number as it is exactly, name what is wrong otherwise."""
+    """Return the exact value of a finite number; any other is an error that names it."""
     if not isinstance(number, int | float | Fraction) or isinstance(number, bool):
         raise TypeError(f"number: got {number!r}, must be an int, a Fraction or a finite float")
     if isinstance(number, float) and not math.isfinite(number):
@@ -91,7 +91,7 @@ def number_value(number: int | Fraction, zero_sign: int = 0) -> Value:
 
 
 def as_sequence(given: Sequence[Any], argument: str) -> Sequence[Any]:
-    """Accept a list or tuple, name what is wrong otherwise."""
+    """Accept a list or tuple; anything else is an error that names the argument."""
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):
         raise TypeError(f"{argument}: got {given!r}, must be a list or tuple; tolist() makes one of an array")
     return given

@@ -158,7 +158,7 @@ def _value(number: Fraction) -> Value:
 
 
 def _exponent_of(value: Value) -> int | None:
-    """Return the exponent of a value of float32; that of a zero is the smallest."""
+    """Return the exponent of a float32 value; a zero has the smallest one."""
     if value.kind is not Class.FINITE:
         return None
     return FP32.emin if value.is_zero else value.exponent + FP32.fraction_bits
@@ -196,7 +196,7 @@ def _cut(value: Value, digit: int, how: Rounding) -> Fraction:
 
 
 def _rounded(value: Value, spec: FusedSum) -> tuple[Value, bool]:
-    """Round a sum once, and tell whether it is tiny after rounding; what is too large is infinite in every mode."""
+    """Round a sum once, and tell whether it is tiny after rounding; overflow gives infinity in every mode."""
     if value.kind is not Class.FINITE:
         return value, False
     if spec.rounding is None:

@@ -1,4 +1,4 @@
-"""One reduction on exact numbers: its steps, and what they come to."""
+"""One reduction on exact numbers: its steps and its result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 
 from golden.counts import Counts
 from golden.exact import Class
-from golden.exact_rounding import decode
+from golden.exact_rounding import as_it_counts, code_as_it_counts, decode
 from golden.exact_steps import Kind, Step, counted
 from golden.flags import Flag
 from golden.formats import FloatFormat
@@ -19,7 +19,7 @@ __all__ = ["ExactReduction"]
 
 @dataclass(frozen=True)
 class ExactReduction:
-    """What one reduction did.
+    """The record of one reduction: its start and every step.
 
     Parameters
     ----------
@@ -43,7 +43,9 @@ class ExactReduction:
     @property
     def code(self) -> int:
         """The result: a code in the outer format."""
-        return self.steps[-1].after if self.steps else self.initial
+        if self.steps:
+            return self.steps[-1].after
+        return code_as_it_counts(self.initial, self.reduction.outer, self.reduction.subnormals)
 
     @property
     def flags(self) -> Flag:
@@ -60,8 +62,9 @@ class ExactReduction:
 
     @cached_property
     def exact(self) -> Fraction | None:
-        """The exact sum, rounded nowhere; None if an operand is infinite or NaN."""
-        start = decode(self.initial, self.reduction.outer)
+        """The exact sum of the operands as they count, rounded nowhere; None if an operand is infinite or NaN."""
+        outer = self.reduction.outer
+        start = as_it_counts(decode(self.initial, outer), outer, self.reduction.subnormals)
         addends = [step.addend for step in self.steps if step.kind is Kind.PRODUCT]
         if start.kind is not Class.FINITE or None in addends:
             return None

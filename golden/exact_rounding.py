@@ -17,10 +17,11 @@ from golden.rounding import (
     Rounding,
     as_overflow,
     as_rounding,
+    as_subnormals,
     check_random_bits,
 )
 
-__all__ = ["decode", "decoded", "floor_log2", "round_value", "ulp"]
+__all__ = ["as_it_counts", "code_as_it_counts", "decode", "decoded", "floor_log2", "round_value", "ulp"]
 
 NEAREST_EVEN = Rounding.NEAREST_EVEN
 HALF = Fraction(1, 2)
@@ -65,6 +66,18 @@ def decoded(code: int, fmt: FloatFormat, argument: str) -> Value:
     if exponent_field == 0:
         return Value(Class.FINITE, sign, fraction, fmt.emin - fmt.fraction_bits)
     return Value(Class.FINITE, sign, 2**fmt.fraction_bits + fraction, exponent_field - fmt.bias - fmt.fraction_bits)
+
+
+def as_it_counts(value: Value, fmt: FloatFormat, subnormals: str) -> Value:
+    """Return an operand of a format as it counts: with ``"flush"``, the zero of its sign for a subnormal one."""
+    if subnormals == "keep" or value.kind is not Class.FINITE or abs(value.as_fraction()) >= power_of_two(fmt.emin):
+        return value
+    return Value(Class.FINITE, value.sign)
+
+
+def code_as_it_counts(code: int, fmt: FloatFormat, subnormals: str) -> int:
+    """Return the code of an operand as it counts; only of a format with signed zeros."""
+    return code & fmt.sign_mask if as_it_counts(decode(code, fmt), fmt, subnormals).is_zero else code
 
 
 #: Decides between `count` and `count + 1` quanta; `rest` is what lies above `count`, in quanta, 0 <= rest < 1.
@@ -113,8 +126,9 @@ def round_value(
     overflow: str = "special",
     random: int | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
+    subnormals: str = "keep",
 ) -> tuple[int, Flag]:
-    """Round an exact value into a format: the one rounding routine (NUMERICS sections 2 and 8 to 10).
+    """Round an exact value into a format: the one rounding routine (NUMERICS sections 2, 8 to 10 and 12).
 
     Parameters
     ----------
@@ -131,6 +145,9 @@ def round_value(
         Random bits, 0 to ``2**random_bits - 1``. The mode ``stochastic`` needs them, no other takes them.
     random_bits : int
         How many random bits there are, 16 unless given.
+    subnormals : str
+        ``"keep"``, or ``"flush"``: a result that is below the smallest normal number, when it is rounded with an
+        unbounded exponent, is the zero of its sign.
 
     Returns
     -------
@@ -148,6 +165,7 @@ def round_value(
     if not isinstance(value, Value):
         raise TypeError(f"value: got {value!r}, must be a Value, as decode returns it")
     rounding, saturates = as_rounding(rounding, "rounding"), as_overflow(overflow, "overflow") == "saturate"
+    flushes = as_subnormals(subnormals, "subnormals") == "flush"
     check_random_bits(rounding, random, random_bits)
     if value.is_nan:
         if not fmt.has_nan:
@@ -164,15 +182,18 @@ def round_value(
 
     magnitude = value.significand * power_of_two(value.exponent)
     goes_up = _DECISIONS[rounding](value.sign, random or 0, random_bits)
-    # The lowest kept digit is the higher of the precision limit and the subnormal limit.
     precision_limit = floor_log2(magnitude) - fmt.fraction_bits
+    unbounded, _ = _round_to_digit(magnitude, precision_limit, goes_up)
+    if flushes and unbounded < power_of_two(fmt.emin):
+        return zero, Flag.UNDERFLOW | Flag.INEXACT
+    # The lowest kept digit is the higher of the precision limit and the subnormal limit.
     subnormal_limit = fmt.emin - fmt.fraction_bits
-    rounded, exact = _round_to_digit(magnitude, max(precision_limit, subnormal_limit), goes_up)
+    digit = precision_limit if flushes else max(precision_limit, subnormal_limit)
+    rounded, exact = _round_to_digit(magnitude, digit, goes_up)
     if rounded > _largest(fmt):
         return _too_large(fmt, value.sign, rounding, saturates), Flag.OVERFLOW | Flag.INEXACT
 
     flags = Flag(0) if exact else Flag.INEXACT
-    unbounded, _ = _round_to_digit(magnitude, precision_limit, goes_up)
     if not exact and unbounded < power_of_two(fmt.emin):
         flags |= Flag.UNDERFLOW
     if not rounded:

@@ -11,13 +11,13 @@ from typing import Any
 
 from golden.counts import COUNTED, NO_EXPONENT, Counts, Events
 from golden.exact import Class, Value, as_sequence, number_value
-from golden.exact_rounding import decode, decoded, floor_log2, round_value
+from golden.exact_rounding import as_it_counts, decode, decoded, floor_log2, round_value
 from golden.flags import EVENTS, Flag
 from golden.formats import FloatFormat, as_format
 from golden.nearest import complete
 from golden.philox import FINAL_CONVERSION, FIRST_PROMOTION, MOST_STEPS, random_at
 from golden.reduction import Reduction
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding, check_random_bits
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding, as_subnormals, check_random_bits
 
 __all__ = ["Kind", "Place", "Step", "check_pairs", "counted", "fused_step", "multiply_accumulate", "reduced", "steps"]
 
@@ -34,6 +34,7 @@ def multiply_accumulate(
     rounding: Rounding | str = NEAREST_EVEN,
     random: int | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
+    subnormals: str = "keep",
 ) -> tuple[int, Flag]:
     """One fused step ``round(a * b + acc)`` (NUMERICS section 4).
 
@@ -45,6 +46,8 @@ def multiply_accumulate(
         Code in `accumulator`, which is also the format of the result.
     operand, accumulator : FloatFormat or str
         The accumulator's format has infinities.
+    subnormals : str
+        ``"keep"``, or ``"flush"``: subnormal operands and results become zeros of their sign (NUMERICS section 12).
 
     Returns
     -------
@@ -61,8 +64,11 @@ def multiply_accumulate(
         raise ValueError(f"accumulator: got {accumulator}, must have infinities (specials 'ieee')")
     rounding = as_rounding(rounding, "rounding")
     check_random_bits(rounding, random, random_bits)
-    x, y, z = decoded(a, operand, "a"), decoded(b, operand, "b"), decoded(acc, accumulator, "acc")
-    return fused_step(x, y, z, accumulator, rounding=rounding, random=random, random_bits=random_bits)
+    as_subnormals(subnormals, "subnormals")
+    given = (decoded(a, operand, "a"), operand), (decoded(b, operand, "b"), operand)
+    x, y, z = (as_it_counts(*each, subnormals) for each in (*given, (decoded(acc, accumulator, "acc"), accumulator)))
+    options: dict[str, Any] = {"random": random, "random_bits": random_bits, "subnormals": subnormals}
+    return fused_step(x, y, z, accumulator, rounding=rounding, **options)
 
 
 def fused_step(
@@ -72,10 +78,12 @@ def fused_step(
     accumulator: FloatFormat,
     *,
     rounding: Rounding = NEAREST_EVEN,
-    random: int | None = None,
-    random_bits: int = DEFAULT_RANDOM_BITS,
+    **options: Any,
 ) -> tuple[int, Flag]:
-    """Return code and flags of ``round(x * y + z)`` of exact values; arguments are those of `multiply_accumulate`."""
+    """Return code and flags of ``round(x * y + z)`` of exact values; arguments as in `multiply_accumulate`.
+
+    The values are taken as they are: `rounding` and the options of `round_value` say what becomes of the result.
+    """
     product_is_invalid = (x.kind is Class.INFINITE and y.is_zero) or (x.is_zero and y.kind is Class.INFINITE)
     if product_is_invalid or Class.SIGNALLING_NAN in (x.kind, y.kind, z.kind):
         return accumulator.nan, Flag.INVALID
@@ -95,7 +103,7 @@ def fused_step(
     same_zeros = product.is_zero and z.is_zero and product.sign == z.sign
     zero_sign = z.sign if same_zeros else int(rounding is Rounding.DOWN)
     total = number_value(product.as_fraction() + z.as_fraction(), zero_sign)
-    return round_value(total, accumulator, rounding=rounding, random=random, random_bits=random_bits)
+    return round_value(total, accumulator, rounding=rounding, **options)
 
 
 class Place:
@@ -113,11 +121,11 @@ class Place:
         self.reduction, self.index = reduction, index
 
     def _options(self, mode: Rounding, step: int) -> dict[str, Any]:
-        random = self.reduction.random
+        random, options = self.reduction.random, {"rounding": mode, "subnormals": self.reduction.subnormals}
         if mode is not Rounding.STOCHASTIC or random is None:
-            return {"rounding": mode}
+            return options
         word = random_at(random.seed, random.call, self.index, step, random.random_bits)
-        return {"rounding": mode, "random": word, "random_bits": random.random_bits}
+        return options | {"random": word, "random_bits": random.random_bits}
 
     def of_step(self, step: int) -> dict[str, Any]:
         """Return the rounding of a step: product k, or `FIRST_PROMOTION` plus the number of its chunk."""
@@ -129,7 +137,7 @@ class Place:
 
 
 class Kind(Enum):
-    """What a step of a reduction adds."""
+    """The kind of a step: it adds a product, or promotes a chunk."""
 
     PRODUCT = "product"
     PROMOTION = "promotion"
@@ -151,6 +159,8 @@ class Step:
     flags : Flag
         What the step raised.
     operand, accumulator : FloatFormat
+    subnormals : str
+        ``"keep"`` or ``"flush"``. Values and sums below are those of the operands as they count.
     """
 
     kind: Kind
@@ -162,11 +172,12 @@ class Step:
     flags: Flag
     operand: FloatFormat
     accumulator: FloatFormat
+    subnormals: str = "keep"
 
     @property
     def addend(self) -> Fraction | None:
         """The exact product; None unless it is finite."""
-        factors = [decode(code, self.operand) for code in (self.a, self.b)]
+        factors = [as_it_counts(decode(code, self.operand), self.operand, self.subnormals) for code in (self.a, self.b)]
         if any(factor.kind is not Class.FINITE for factor in factors):
             return None
         return factors[0].as_fraction() * factors[1].as_fraction()
@@ -180,16 +191,16 @@ class Step:
     @property
     def value_before(self) -> Fraction | None:
         """The value that the step found; None unless it is finite."""
-        return _finite(self.before, self.accumulator)
+        return self._finite(self.before)
 
     @property
     def value_after(self) -> Fraction | None:
         """The value that the step left; None unless it is finite."""
-        return _finite(self.after, self.accumulator)
+        return self._finite(self.after)
 
     @property
     def lost(self) -> Fraction | None:
-        """What the rounding took away: the exact sum less the rounded one; None unless both are finite."""
+        """The rounding error: the exact sum less the rounded one; None unless both are finite."""
         exact, after = self.exact, self.value_after
         return None if exact is None or after is None else exact - after
 
@@ -198,10 +209,9 @@ class Step:
         """Whether the addend is lost whole (NUMERICS section 11)."""
         return self.exact is not None and self.addend != 0 and self.value_after == self.value_before
 
-
-def _finite(code: int, fmt: FloatFormat) -> Fraction | None:
-    value = decode(code, fmt)
-    return value.as_fraction() if value.kind is Class.FINITE else None
+    def _finite(self, code: int) -> Fraction | None:
+        value = as_it_counts(decode(code, self.accumulator), self.accumulator, self.subnormals)
+        return value.as_fraction() if value.kind is Class.FINITE else None
 
 
 def steps(a: Sequence[int], b: Sequence[int], place: Place, initial: int = 0) -> Iterator[Step]:
@@ -212,7 +222,7 @@ def steps(a: Sequence[int], b: Sequence[int], place: Place, initial: int = 0) ->
         formats = (operand if kind is Kind.PRODUCT else reduction.inner, accumulator)
         options = place.of_step(index if kind is Kind.PRODUCT else FIRST_PROMOTION + index)
         after, flags = multiply_accumulate(x, y, before, operand=formats[0], accumulator=formats[1], **options)
-        return Step(kind, index, x, y, before, after, flags, *formats)
+        return Step(kind, index, x, y, before, after, flags, *formats, reduction.subnormals)
 
     total = initial
     if reduction.is_chain:
@@ -275,7 +285,7 @@ _OCCURRED: dict[str, Callable[[Step], bool]] = complete(
 
 
 def counted(done: Iterable[Step]) -> Counts:
-    """Return what occurred in these steps."""
+    """Count the events of these steps."""
     tallies: dict[Kind, Counter[str]] = {kind: Counter() for kind in Kind}
     largest = Fraction(0)
     for step in done:

@@ -25,7 +25,7 @@ _HEADS = ("step", "a", "b", "a * b", "accumulator", "exact sum", "rounded", "los
 
 
 class Explanation(ExactReduction):
-    """What one reduction did, as `explain` returns it. ``print`` shows it.
+    """One reduction step by step, as `explain` returns it. ``print`` shows it.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Explanation(ExactReduction):
         return "\n".join(lines)
 
     def text(self, rows: int | None = 24) -> str:
-        """Return the table of the steps, with what they are ahead of it, and what comes out behind it; see `table`."""
+        """Return a title, the table of the steps (see `table`), and a summary of the result."""
         return "\n".join([self._title(), "", self.table(rows), "", *self._summary()])
 
     def __str__(self) -> str:
@@ -164,6 +164,7 @@ def explain(
     call: int | None = None,
     index: int = 0,
     random_bits: int | None = None,
+    subnormals: str | None = None,
 ) -> Explanation:
     """Explain one reduction ``sum(a[k] * b[k])`` step by step, on exact numbers.
 
@@ -172,7 +173,7 @@ def explain(
     a, b : sequence of int, or array of codes of shape (K,)
         Codes in `operand`.
     operand : FloatFormat or str
-    level, chunk, reduction, initial, rounding, seed, call, random_bits
+    level, chunk, reduction, initial, rounding, seed, call, random_bits, subnormals
         As of `dot`. `initial` is one code in the outer format. The conversion into `out` of a reduction is left out.
     index : int
         Which result of its call it is, row by row; the random bits of mode ``stochastic`` depend on it.
@@ -212,7 +213,7 @@ def explain(
         raise ValueError(f"index: got {index}, must be 0 to 2**64 - 1")
     whole = reduction_of(
         operand=operand, level=level, chunk=chunk, reduction=reduction, rounding=rounding, seed=seed, call=call,
-        random_bits=random_bits,
+        random_bits=random_bits, subnormals=subnormals,
     )  # fmt: skip
     if whole.accumulator is not None:
         raise TypeError(
@@ -223,7 +224,7 @@ def explain(
 
 
 def _as_list(given: Any, argument: str) -> Any:
-    """Return an array's ints; what is no array is checked later."""
+    """Return an array's ints; anything else is returned as it is and checked later."""
     if not hasattr(given, "tolist"):
         return given
     if given.ndim != 1:

@@ -33,7 +33,7 @@ def check_picture(file: str | Path) -> Path:
 
 
 def draw(title: str, steps: Sequence[Step], file: Path) -> None:
-    """Draw the accumulator, its addends and the error so far into a file; errors are those of `Explanation.plot`."""
+    """Draw the accumulator, its addends and the error so far into a file; errors as in `Explanation.plot`."""
     import matplotlib
     from matplotlib import pyplot
 
@@ -53,9 +53,9 @@ def draw(title: str, steps: Sequence[Step], file: Path) -> None:
 
 
 def _draw_sizes(axes: Any, products: list[Step]) -> None:
-    """Addends against half an ulp of the accumulator: what lies below that line is lost."""
+    """Draw addends against half an ulp of the accumulator: an addend below that line is lost."""
     places = [step.index for step in products]
-    # An accumulator of 0 loses nothing: its ulp, that of the smallest number, would hide all others.
+    # An accumulator of 0 loses nothing, and its ulp is so small that the axis would hide all others.
     befores = [(step.value_before, step.accumulator) for step in products]
     halves = [float(ulp(before, fmt) / 2) if before else float("nan") for before, fmt in befores]
     sums = [abs(float(step.value_after or 0)) for step in products]
@@ -73,7 +73,7 @@ def _draw_sizes(axes: Any, products: list[Step]) -> None:
 
 
 def _draw_error(axes: Any, steps: Sequence[Step], products: list[Step]) -> None:
-    """What the roundings have taken from the sum so far, promotions included."""
+    """Draw the sum of all rounding errors so far, promotions included."""
     places: list[int] = []
     errors: list[float] = []
     so_far, product = Fraction(0), 0

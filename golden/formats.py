@@ -1,6 +1,6 @@
 """Floating-point formats: four numbers each and which codes are special (NUMERICS sections 1 and 8).
 
-Every other constant is derived from these. What is special about a code is asked of its format, and of nothing else.
+Every other constant is derived from these. Only the format knows which of its codes are special.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class FloatFormat:
         return self.sign_mask - 1
 
     def overflow(self, sign: int) -> int:
-        """Return the code of what is too large: infinity, else NaN, else the largest finite value.
+        """Return the code of a result beyond the range: infinity, else NaN, else the largest finite value.
 
         Parameters
         ----------
@@ -372,7 +372,7 @@ def format_named(name: str) -> FloatFormat:
 
 
 def as_format(fmt: FloatFormat | str, argument: str) -> FloatFormat:
-    """Accept a format or the name of one; name the argument and what is allowed otherwise."""
+    """Accept a format or its name; the error names the argument and the allowed values."""
     if isinstance(fmt, FloatFormat):
         return fmt
     if not isinstance(fmt, str):

@@ -110,7 +110,7 @@ def accumulator_of(text: str) -> Accumulator:
             given["provenance"] = Provenance(**about | {"formats": tuple(about["formats"])})
         return Accumulator(**given)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"accumulator: got {text!r}, must be what str(reduction) writes ({error})") from None
+        raise ValueError(f"accumulator: got {text!r}, must be as str(reduction) writes it ({error})") from None
 
 
 def _sum(given: dict[str, Any]) -> FusedSum:

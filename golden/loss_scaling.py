@@ -45,7 +45,7 @@ class LossScaleState:
         return {"loss_scale": float(self.loss_scale)} | counters
 
     def with_values(self, values: Mapping[str, Any]) -> LossScaleState:
-        """Return this state with the values of a checkpoint in place of its own.
+        """Return this state with its values replaced by a checkpoint's.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ _COUNTERS = ("steps_since_rescale", "overflows_since_rescale", "num_skipped_step
 class DynamicLossScale:
     """The rule of NUMERICS section 7: halve the scale after an overflow, double it after many steps without one.
 
-    All arithmetic is that of fp32. Parameters that are no fp32 numbers are rounded to the nearest.
+    All arithmetic is in fp32. Parameters that are not fp32 numbers are rounded to the nearest.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ __all__ = [
     "random_at",
 ]
 
-#: Multipliers of words 0 and 2, what is added to the key between rounds, and the number of rounds.
+#: Multipliers of words 0 and 2, the increments of the key between rounds, and the number of rounds.
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
@@ -25,7 +25,7 @@ ROUNDS = 10
 FIRST_PROMOTION = 2**31
 #: The step of the conversion into `out`.
 FINAL_CONVERSION = 2**32 - 1
-#: Products of one result that have steps of their own.
+#: The most products of one result: each needs a step number below `FIRST_PROMOTION`.
 MOST_STEPS = FIRST_PROMOTION
 
 _WORD = 2**32

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypedDict, Unpack
 
 from golden.accumulator import Accumulator
 from golden.formats import CBFLOAT16, FP32, FloatFormat, as_format
 from golden.lines import accumulator_of, accumulator_text, format_of, format_text, words_of
-from golden.rounding import Randomness, Rounding, as_rounding
+from golden.rounding import Randomness, Rounding, as_rounding, as_subnormals
 
 __all__ = ["DEFAULT_CHUNK", "LEVELS", "Reduction", "ReductionKeywords", "default_inner", "reduction_of"]
 
@@ -30,6 +30,14 @@ def default_inner(operand: FloatFormat) -> FloatFormat:
     return CBFLOAT16 if operand.width <= 8 else operand
 
 
+#: The first word of random bits, at the end of a line.
+_RANDOM = "random_bits="
+
+
+def _random_text(random: Randomness) -> str:
+    return f" {_RANDOM}{random.random_bits} seed={random.seed} call={random.call}"
+
+
 def _by_its_name(given: object) -> str:
     return f"; golden.format_named({given!r}) returns one by its name" if isinstance(given, str) else ""
 
@@ -47,7 +55,7 @@ def _as_chunk(given: object) -> None:
 
 @dataclass(frozen=True, init=False)
 class Reduction:
-    """What a product computes: products are summed in `inner` within a chunk, chunks are summed in `outer`.
+    """The arithmetic of a product: products are summed in `inner` within a chunk, chunks are summed in `outer`.
 
     ``str`` writes it as one line of text, and `parse` reads it back.
 
@@ -72,6 +80,9 @@ class Reduction:
     accumulator : Accumulator, optional
         The accumulator of another machine, which sums products in its own way: its formats are float32 and its chunk
         is None.
+    subnormals : str
+        ``"keep"``, unless given, or ``"flush"``: subnormal operands, initial values and results become zeros of their
+        sign (NUMERICS section 12).
 
     Raises
     ------
@@ -100,6 +111,9 @@ class Reduction:
     out_rounding: Rounding
     random: Randomness | None
     accumulator: Accumulator | None
+    subnormals: str = "keep"  # also of what was pickled before there was a choice
+    #: As `str` gives it, once it has: every product of PyTorch's tensors asks for it.
+    _line: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -112,6 +126,7 @@ class Reduction:
         out_rounding: Rounding | str = _NEAREST_EVEN,
         random: Randomness | None = None,
         accumulator: Accumulator | None = None,
+        subnormals: str = "keep",
     ) -> None:
         # Names of modes are accepted, and a reduction has the modes themselves.
         modes = as_rounding(rounding, "rounding"), as_rounding(out_rounding, "out_rounding")
@@ -127,6 +142,7 @@ class Reduction:
             out_rounding=modes[1],
             random=(random or Randomness()) if Rounding.STOCHASTIC in modes else None,
             accumulator=accumulator,
+            subnormals=as_subnormals(subnormals, "subnormals"),
         )
         self._check()
 
@@ -150,7 +166,7 @@ class Reduction:
             if not (self.inner == self.outer == FP32 and self.chunk is None):
                 given = f"{self.inner}, {self.chunk}, {self.outer}"
                 raise ValueError(f"inner, chunk, outer: got {given}, must be left out beside an accumulator")
-            self.accumulator.refuse(nearest_even=self.rounding is _NEAREST_EVEN)
+            self.accumulator.refuse(nearest_even=self.rounding is _NEAREST_EVEN, flushes=self.flushes)
             if self.operand is not None:
                 self.accumulator.check_operand(self.operand)
 
@@ -158,7 +174,7 @@ class Reduction:
         known = vars(self).get("_hash")
         if known is None:  # of many parts, and asked for in every call
             parts = (self.inner, self.chunk, self.outer, self.operand, self.out, self.rounding, self.out_rounding)
-            known = vars(self)["_hash"] = hash((*parts, self.random, self.accumulator))
+            known = vars(self)["_hash"] = hash((*parts, self.random, self.accumulator, self.subnormals))
         return int(known)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -173,6 +189,11 @@ class Reduction:
     def is_nearest_even(self) -> bool:
         """Whether everything is rounded to nearest, ties to even."""
         return self.rounding is self.out_rounding is _NEAREST_EVEN
+
+    @property
+    def flushes(self) -> bool:
+        """Whether subnormal operands and results become zeros of their sign (NUMERICS section 12)."""
+        return self.subnormals == "flush"
 
     @property
     def factors(self) -> FloatFormat:
@@ -197,11 +218,18 @@ class Reduction:
         if self.random is None:
             return self
         other = object.__new__(Reduction)
-        vars(other).update(vars(self), random=random)
+        line = str(self).partition(f" {_RANDOM}")[0] + _random_text(random)
+        vars(other).update(vars(self), random=random, _line=line)
         vars(other).pop("_hash", None)
         return other
 
     def __str__(self) -> str:
+        line = self._line
+        if line is None:
+            line = vars(self)["_line"] = self._written()
+        return line
+
+    def _written(self) -> str:
         words: dict[str, object] = {}
         if self.operand is not None:
             words["operand"] = format_text(self.operand)
@@ -215,9 +243,10 @@ class Reduction:
         for argument in ("rounding", "out_rounding"):
             if getattr(self, argument) is not _NEAREST_EVEN:
                 words[argument] = getattr(self, argument)
-        if self.random is not None:
-            words |= vars(self.random)
-        return " ".join(f"{key}={value}" for key, value in words.items())
+        if self.flushes:
+            words["subnormals"] = self.subnormals
+        line = " ".join(f"{key}={value}" for key, value in words.items())
+        return line if self.random is None else line + _random_text(self.random)
 
     @classmethod
     def parse(cls, text: str) -> Reduction:
@@ -227,8 +256,8 @@ class Reduction:
         ----------
         text : str
             Words ``key=value``: ``operand``, ``inner``, ``chunk`` (a number or ``none``), ``outer``, ``out``,
-            ``accumulator``, ``rounding``, ``out_rounding``, ``random_bits``, ``seed`` and ``call``. What is left out
-            has its default. A format is a name, or ``name:exponent_bits:fraction_bits:bias:specials``.
+            ``accumulator``, ``rounding``, ``out_rounding``, ``subnormals``, ``random_bits``, ``seed`` and ``call``.
+            What is left out has its default. A format is a name, or ``name:exponent_bits:fraction_bits:bias:specials``.
 
         Raises
         ------
@@ -320,13 +349,13 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys(("operand", "inner", "outer", "out"), format_of),
     "chunk": _chunk_of,
     "accumulator": accumulator_of,
-    **dict.fromkeys(("rounding", "out_rounding"), str),
+    **dict.fromkeys(("rounding", "out_rounding", "subnormals"), str),
     **dict.fromkeys(("random_bits", "seed", "call"), int),
 }
 
 
 class ReductionKeywords(TypedDict, total=False):
-    """The keywords of public functions that say what a product computes."""
+    """The keywords of public functions that set the arithmetic of a product."""
 
     operand: FloatFormat | str | None
     level: int
@@ -338,6 +367,7 @@ class ReductionKeywords(TypedDict, total=False):
     seed: int | None
     call: int | None
     random_bits: int | None
+    subnormals: str | None
 
 
 def reduction_of(**keywords: Unpack[ReductionKeywords]) -> Reduction:
@@ -355,12 +385,12 @@ def reduction_of(**keywords: Unpack[ReductionKeywords]) -> Reduction:
         return whole
     try:
         return _built(**keywords)
-    except TypeError:  # also of what has no hash
+    except TypeError:  # an argument without a hash raises it, too
         return _build(**keywords)
 
 
 #: The keywords that change a part of a reduction.
-_PARTS = ("operand", "out", "rounding", "out_rounding", "seed", "call", "random_bits")
+_PARTS = ("operand", "out", "rounding", "out_rounding", "seed", "call", "random_bits", "subnormals")
 
 
 def _build(
@@ -376,12 +406,13 @@ def _build(
     known = None if whole is None else whole.operand
     given = known if operand is None and known is not None else as_format(operand, "operand")  # type: ignore[arg-type]
     if known is not None and given != known:
-        raise ValueError(f"operand: got {given}, must be {known}, which the reduction says, or left out")
+        raise ValueError(f"operand: got {given}, must be {known} as in the reduction, or left out")
     if whole is None:
         whole = Reduction.for_level(level, given, chunk=chunk)
     parts: dict[str, Any] = {
         **{name: getattr(whole, name) for name in ("inner", "chunk", "outer", "out", "rounding", "out_rounding")},
         "accumulator": whole.accumulator,
+        "subnormals": whole.subnormals if others.get("subnormals") is None else others["subnormals"],
     }
     if others.get("out") is not None:
         parts["out"] = as_format(others["out"], "out")

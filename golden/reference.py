@@ -17,12 +17,12 @@ from typing import Any
 from golden.accumulator import Accumulator
 from golden.exact import Class, Value, as_sequence, exact_number, number_value
 from golden.exact_accumulator import accumulate
-from golden.exact_rounding import decode, decoded, round_value
+from golden.exact_rounding import as_it_counts, code_as_it_counts, decode, decoded, round_value
 from golden.exact_steps import Place, Step, check_pairs, counted, multiply_accumulate, reduced
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
 from golden.reduction import DEFAULT_CHUNK, Reduction, reduction_of
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_subnormals
 
 __all__ = [
     "Class",
@@ -53,18 +53,19 @@ def encode(
     overflow: str = "special",
     random: int | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
+    subnormals: str = "keep",
 ) -> int:
-    """Return the code of an exact rational number (a float counts as what it is exactly); one rounding.
+    """Return the code of an exact rational number (a float counts with its exact value); one rounding.
 
-    `rounding`, `overflow`, `random` and `random_bits` are those of `round_value`, here and below.
+    `rounding`, `overflow`, `random`, `random_bits` and `subnormals` are as in `round_value`, here and below.
 
     Raises
     ------
     TypeError, ValueError
         If `number` is not finite or no number, or another argument is what `round_value` refuses.
     """
-    value = number_value(exact_number(number))
-    return round_value(value, fmt, rounding=rounding, overflow=overflow, random=random, random_bits=random_bits)[0]
+    how: dict[str, Any] = {"overflow": overflow, "random": random, "random_bits": random_bits, "subnormals": subnormals}
+    return round_value(number_value(exact_number(number)), fmt, rounding=rounding, **how)[0]
 
 
 def quantize(
@@ -75,11 +76,11 @@ def quantize(
     overflow: str = "special",
     random: int | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
+    subnormals: str = "keep",
 ) -> Value:
-    """Return the value of the format to which an exact rational number is rounded; errors are those of `encode`."""
-    return decode(
-        encode(number, fmt, rounding=rounding, overflow=overflow, random=random, random_bits=random_bits), fmt
-    )
+    """Return the value of the format to which an exact rational number is rounded; errors as in `encode`."""
+    how: dict[str, Any] = {"overflow": overflow, "random": random, "random_bits": random_bits, "subnormals": subnormals}
+    return decode(encode(number, fmt, rounding=rounding, **how), fmt)
 
 
 def convert(
@@ -91,8 +92,11 @@ def convert(
     overflow: str = "special",
     random: int | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
+    subnormals: str = "keep",
 ) -> tuple[int, Flag]:
     """Convert a code between formats (NUMERICS section 3); returns code and flags.
+
+    With ``subnormals="flush"`` a subnormal code of `source` counts as the zero of its sign (NUMERICS section 12).
 
     Raises
     ------
@@ -100,8 +104,9 @@ def convert(
         As `decode`, naming the argument, and as `round_value`.
     """
     source, destination = as_format(source, "source"), as_format(destination, "destination")
-    value = decode(code, source)
-    return round_value(value, destination, rounding=rounding, overflow=overflow, random=random, random_bits=random_bits)
+    value = as_it_counts(decode(code, source), source, as_subnormals(subnormals, "subnormals"))
+    how: dict[str, Any] = {"overflow": overflow, "random": random, "random_bits": random_bits, "subnormals": subnormals}
+    return round_value(value, destination, rounding=rounding, **how)
 
 
 def dot(
@@ -119,6 +124,7 @@ def dot(
     seed: int | None = None,
     call: int | None = None,
     random_bits: int | None = None,
+    subnormals: str | None = None,
     counts: bool = False,
 ) -> tuple[Any, ...]:
     """Reduce ``sum(a[k] * b[k])`` (NUMERICS section 5).
@@ -126,8 +132,9 @@ def dot(
     `reduction` may carry everything that the other keywords say; a keyword that is given takes the place of that part.
     `rounding` applies to every step and promotion, `out_rounding` to the conversion into `out`; both are to nearest
     even unless given. Where one is ``stochastic``, `seed` (64 bits) and `call` (32) say which random bits it has,
-    `random_bits` how many, at most 32. `reduction` may be another machine's accumulator, one of `golden.accumulators`,
-    which rounds in its own way and has no flags.
+    `random_bits` how many, at most 32. `subnormals` is ``"keep"``, or ``"flush"``: subnormal operands, initial values
+    and results become zeros of their sign (NUMERICS section 12). `reduction` may be another machine's accumulator, one
+    of `golden.accumulators`, which rounds in its own way and has no flags.
 
     Returns
     -------
@@ -146,7 +153,7 @@ def dot(
         raise TypeError(f"counts: got {counts!r}, must be True or False")
     whole = reduction_of(
         operand=operand, level=level, chunk=chunk, reduction=reduction, out=out, rounding=rounding,
-        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits,
+        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits, subnormals=subnormals,
     )  # fmt: skip
     if whole.accumulator is not None:
         whole.accumulator.refuse(counts=counts)
@@ -164,7 +171,7 @@ def dot_at(place: Place, a: Sequence[int], b: Sequence[int], initial: int = 0) -
         code = accumulate(a, b, initial, operand=reduction.factors, accumulator=reduction.accumulator)
     else:
         done = reduced(a, b, place, initial)
-        code = done[-1].after if done else initial
+        code = done[-1].after if done else code_as_it_counts(initial, reduction.outer, reduction.subnormals)
     for step in done:
         flags |= step.flags
     if reduction.out is not None:
@@ -188,8 +195,9 @@ def matmul(
     seed: int | None = None,
     call: int | None = None,
     random_bits: int | None = None,
+    subnormals: str | None = None,
 ) -> list[list[int]]:
-    """Multiply an M x K by a K x N matrix of codes; keywords and errors are those of `dot`."""
+    """Multiply an M x K by a K x N matrix of codes; keywords and errors as in `dot`."""
     for argument, matrix in (("a", a), ("b", b)):
         lengths = {len(as_sequence(row, argument)) for row in as_sequence(matrix, argument)}
         if len(lengths) > 1:
@@ -197,7 +205,7 @@ def matmul(
     columns = list(zip(*b, strict=True))
     whole = reduction_of(
         operand=operand, level=level, chunk=chunk, reduction=reduction, out=out, rounding=rounding,
-        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits,
+        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits, subnormals=subnormals,
     )  # fmt: skip
     return [
         [dot_at(Place(whole, i * len(columns) + j), row, column, initial)[0] for j, column in enumerate(columns)]

@@ -14,30 +14,35 @@ __all__ = [
     "NO_MODES",
     "OVERFLOWS",
     "STAYS_FINITE",
+    "SUBNORMALS",
     "Randomness",
     "ReductionRounding",
     "Rounding",
     "as_overflow",
     "as_rounding",
+    "as_subnormals",
     "check_call",
     "check_random_bits",
     "check_random_width",
     "check_seed",
 ]
 
-#: Bits of the random number of a stochastic rounding unless told otherwise (NUMERICS section 10).
+#: Default width of the random number of a stochastic rounding (NUMERICS section 10).
 DEFAULT_RANDOM_BITS = 16
 
-#: What a result beyond the largest finite value becomes (NUMERICS section 8): infinity, or what the format has in its
-#: place; the largest finite value.
+#: How to treat a result beyond the largest finite value (NUMERICS section 8). ``special`` gives infinity, or the code
+#: that the format has in its place; ``saturate`` gives the largest finite value.
 OVERFLOWS = ("special", "saturate")
 
-#: The most that the generator of NUMERICS section 10 has for a rounding.
+#: What becomes of subnormal operands and results (NUMERICS section 12): they stay, or become the zeros of their sign.
+SUBNORMALS = ("keep", "flush")
+
+#: The most random bits that the generator of NUMERICS section 10 gives for a rounding.
 MOST_RANDOM_BITS = 32
 
 
 class Rounding(Enum):
-    """A rounding mode: how to choose between two neighbours. Values are codes; 0 to 4 are those of RISC-V's ``frm``.
+    """A rounding mode: how to choose between two neighbours. Values are codes; 0 to 4 are as in RISC-V's ``frm``.
 
     Every function that takes a mode also takes its name in lower case, such as ``"nearest_even"``.
     """
@@ -84,7 +89,7 @@ _BY_NAME = {str(mode): mode for mode in Rounding}
 
 
 def as_rounding(given: Rounding | str, argument: str) -> Rounding:
-    """Accept a mode or the name of one; name the argument and what is allowed otherwise."""
+    """Accept a mode or its name; the error names the argument and the allowed values."""
     if isinstance(given, Rounding):
         return given
     if not isinstance(given, str):
@@ -96,16 +101,25 @@ def as_rounding(given: Rounding | str, argument: str) -> Rounding:
 
 
 def as_overflow(given: str, argument: str) -> str:
-    """Accept one of `OVERFLOWS`; name the argument and what is allowed otherwise."""
+    """Accept one of `OVERFLOWS`; the error names the argument and the allowed values."""
+    return _as_one_of(OVERFLOWS, given, argument)
+
+
+def as_subnormals(given: str, argument: str) -> str:
+    """Accept one of `SUBNORMALS`; the error names the argument and the allowed values."""
+    return _as_one_of(SUBNORMALS, given, argument)
+
+
+def _as_one_of(allowed: tuple[str, ...], given: str, argument: str) -> str:
     if not isinstance(given, str):
-        raise TypeError(f"{argument}: got {given!r}, must be {' or '.join(map(repr, OVERFLOWS))}")
-    if given not in OVERFLOWS:
-        raise ValueError(f"{argument}: got {given!r}, must be {' or '.join(map(repr, OVERFLOWS))}")
+        raise TypeError(f"{argument}: got {given!r}, must be {' or '.join(map(repr, allowed))}")
+    if given not in allowed:
+        raise ValueError(f"{argument}: got {given!r}, must be {' or '.join(map(repr, allowed))}")
     return given
 
 
 def check_random_bits(rounding: Rounding, random: int | None, random_bits: int) -> None:
-    """Name what is wrong with the random number of a rounding."""
+    """Check the random number of a rounding."""
     if rounding is not Rounding.STOCHASTIC:
         if random is not None:
             raise ValueError(f"random: got {random!r}, must be None: only rounding='stochastic' takes random bits")
@@ -127,23 +141,23 @@ def _check_int(given: object, argument: str, most: int, meaning: str, *, lowest:
 
 
 def check_seed(seed: object) -> None:
-    """Name what is wrong with the seed of stochastic roundings."""
+    """Check the seed of stochastic roundings."""
     _check_int(seed, "seed", 2**64 - 1, "the key of the random bits")
 
 
 def check_call(call: object) -> None:
-    """Name what is wrong with the number of a call that rounds stochastically."""
+    """Check the number of a call that rounds stochastically."""
     _check_int(call, "call", 2**32 - 1, "a number that tells calls of one seed apart")
 
 
 def check_random_width(random_bits: object) -> None:
-    """Name what is wrong with the number of bits of a random word."""
+    """Check the number of bits of a random word."""
     _check_int(random_bits, "random_bits", MOST_RANDOM_BITS, "how many bits of a random word are taken", lowest=1)
 
 
 @dataclass(frozen=True)
 class Randomness:
-    """Which random bits stochastic roundings have; a rounding's own are those of its place (NUMERICS section 10).
+    """The random bits of stochastic roundings; every rounding takes the bits of its place (NUMERICS section 10).
 
     Parameters
     ----------

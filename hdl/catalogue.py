@@ -171,6 +171,11 @@ def _converters() -> Iterator[Unit]:
     }
     yield converter("float8_e5m2_to_float4_e2m1fn_some_roundings", FLOAT8_E5M2, FLOAT4_E2M1FN, effort=0.3, **some)
     yield converter("float8_e4m3fn_to_float8_e4m3fnuz", FLOAT8_E4M3FN, FLOAT8_E4M3FNUZ, effort=0.3)
+    # Subnormals on both sides are flushed: into the smaller range, into the larger one, in every mode.
+    yield converter("float32_to_cbfloat16_flush", FP32, CBFLOAT16, effort=0.5, measured=True, subnormals="flush")
+    yield converter("float16_to_cbfloat16_flush", FP16, CBFLOAT16, effort=0.3, subnormals="flush")
+    flushed = {"roundings": every, "subnormals": "flush", "stages": 3}
+    yield converter("cbfloat16_to_float16_flush_any_rounding", CBFLOAT16, FP16, effort=0.3, **flushed)
     yield converter("float8_e5m2fnuz_to_float8_e4m3fnuz", FLOAT8_E5M2FNUZ, FLOAT8_E4M3FNUZ, effort=0.3)
 
 
@@ -233,6 +238,11 @@ def _macs() -> Iterator[Unit]:
     yield mac("mac_narrow", FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT4_E2M1FN, effort=0.1, stages=3)
     directed = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)
     yield mac(f"mac_{one}_directed_roundings", one, measured=True, roundings=directed)
+    # Subnormals flushed: the smallest unit, in every mode, and of operands that are widened.
+    yield mac(f"mac_{one}_flush", one, effort=0.3, measured=True, subnormals="flush")
+    flushed = {"roundings": tuple(Rounding), "subnormals": "flush"}
+    yield mac("mac_flush_any_rounding", BF16, FP16, effort=0.1, **flushed)
+    yield mac("mac_flush_narrow", FLOAT8_E4M3FN, FLOAT8_E5M2FNUZ, effort=0.1, stages=3, subnormals="flush")
     yield mac("mac_float8_e4m3fn", FLOAT8_E4M3FN, effort=0.1, measured=True)
     yield _unit("mac_axi_stream", Kind.AXI_STREAM, released=True, effort=0.4, operands=several)
     yield _unit("mac_axi_counters", Kind.AXI_STREAM, effort=0.1, operands=(one,), stages=3, counters=True)

@@ -11,13 +11,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
-from golden.rounding import DEFAULT_RANDOM_BITS, OVERFLOWS, Rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, OVERFLOWS, SUBNORMALS, Rounding
 from hdl.cores.conversion import conversion_cores
 from hdl.cores.conversion_plan import ConversionPlan
 from hdl.cores.modes import chosen_modes
 from hdl.cores.result import flags_layout
 from hdl.cores.rounding import of_chosen
-from hdl.definitions import Choice, Format, RandomBits, Roundings, Stages, Switch
+from hdl.definitions import Choice, Format, RandomBits, Roundings, Stages, Subnormals, Switch
 from hdl.parameters import Parameters, built_from, documented
 from hdl.pipeline import rank
 
@@ -68,12 +68,16 @@ class ConverterParameters(Parameters):
         ),
     ] = OVERFLOWS[0]
     random_bits: RandomBits = DEFAULT_RANDOM_BITS
+    subnormals: Subnormals = SUBNORMALS[0]
 
     @property
     def plan(self) -> ConversionPlan:
         """The plan that the cores are built from."""
         modes: tuple[Rounding, ...] = self.roundings  # type: ignore[assignment]  # checked
-        return ConversionPlan(self.source, self.destination, modes, self.overflow, self.random_bits, self.flags)
+        flushes = self.subnormals == "flush"
+        return ConversionPlan(
+            self.source, self.destination, modes, self.overflow, self.random_bits, self.flags, flushes
+        )
 
     @property
     def recommended_stages(self) -> int:

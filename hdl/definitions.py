@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 from golden.formats import FloatFormat, format_named
 from golden.reduction import LEVELS
-from golden.rounding import MOST_RANDOM_BITS, Rounding, as_rounding
+from golden.rounding import MOST_RANDOM_BITS, SUBNORMALS, Rounding, as_rounding
 from hdl.cores.specials import check_format
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "RandomBits",
     "Roundings",
     "Stages",
+    "Subnormals",
     "Switch",
     "Whole",
     "shown",
@@ -369,3 +370,15 @@ class Choice(Definition):
     def option(self, name: str, default: Any) -> tuple[str, dict[str, Any]]:
         option, arguments = super().option(name, default)
         return option, {"choices": self.choices, **arguments}
+
+
+#: A parameter of units that round (NUMERICS section 12).
+Subnormals = Annotated[
+    str,
+    Choice(
+        "what becomes of subnormal operands and results",
+        SUBNORMALS,
+        note="``flush`` makes them zeros of their sign, and the unit smaller.",
+        is_rare=True,
+    ),
+]

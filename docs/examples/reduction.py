@@ -33,8 +33,8 @@ for level in golden.LEVELS:
     print(f"level {level}  {value:.6f}  error {error:.1e}  code {total:#010x}")
 
 # %%
-# What level 1 is
-# ---------------
+# Inside level 1
+# --------------
 #
 # Nothing is hidden in it. This loop takes one fused step after the other, each with a
 # single rounding: 32 steps in cbfloat16 for a chunk, then one in float32 that adds the
@@ -71,8 +71,8 @@ print(explained.alternatives())
 # Where the digits go
 # -------------------
 #
-# A sum in 16 bits that grows loses what is added to it: a product below half an ulp of
-# the accumulator is gone. Chunks keep the accumulator small, and level 1 also keeps the
+# A growing sum in 16 bits loses its addends: a product below half an ulp of the
+# accumulator is gone. Chunks keep the accumulator small, and level 1 also keeps the
 # total out of 16 bits. The picture has the median error of 32 sums for each length.
 from matplotlib import pyplot as plt
 

@@ -15,8 +15,8 @@ You need the extra ``train``, and matplotlib for the pictures:
 #
 # The model is the small network of the tutorial on training. It learns in float16, which
 # has few exponents. The loss is not scaled at first: its scale is 1.
-# `golden.torch.observe` looks into the products of every tenth step, and writes what it
-# sees into a folder.
+# `golden.torch.observe` looks into the products of every tenth step, and writes its
+# observations into a folder.
 import html
 import math
 import tempfile
@@ -137,8 +137,8 @@ for name, scale in chosen.items():
     )
 
 # %%
-# A dynamic scale that begins inside the window needs no search of its own at the
-# beginning of the run, and follows the gradients when they change.
+# A dynamic scale that begins inside the window needs no search at the beginning of the
+# run, and follows the gradients when they change.
 middle = 2.0 ** ((low + high) // 2)
 report = train("dynamic", GradScaler("dynamic", init_scale=middle))
 print(f"2^{math.log2(report.steps[-1].loss_scale):.0f} at the end,", end=" ")

@@ -14,7 +14,7 @@ __all__ = ["Accumulators", "rule", "sources"]
 
 
 class Accumulators(SphinxDirective):
-    """Show every preset: what it computes, then who says so."""
+    """Show every preset: its arithmetic, then its sources."""
 
     has_content = False
 
@@ -62,7 +62,7 @@ def sources(preset: Accumulator) -> tuple[str, ...]:
 
 
 def rule(preset: Accumulator) -> str:
-    """Return what a preset computes, in words made from its numbers."""
+    """Return the arithmetic of a preset in words, made from its numbers."""
     parts = [_sum(stage) for stage in preset.stages]
     total = "" if preset.total_fraction_bits is None else f", the total at {preset.total_fraction_bits}"
     parts.append(f"with the total: {_sum(preset.join)}{total}")

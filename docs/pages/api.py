@@ -1,4 +1,4 @@
-"""The API reference: what the modules export, each name documented once, and links to it under all its names."""
+"""The API reference: every exported name, documented once, with links from all its names."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ MODULES = (
 )
 
 
-#: A name in the text of a page; ``cstorch`` is what the pages call `golden.torch`.
+#: A name in the text of a page; pages write ``cstorch`` for `golden.torch`.
 _CODE = re.compile(r"((?:golden|hdl|cstorch)(?:\.\w+)+)(?:\(\))?")
 
 _HIDDEN = "\ufffc"  # stands for a colon while napoleon reads
@@ -176,7 +176,7 @@ def _has(found: Any, names: list[str]) -> bool:
 
 
 def find(name: str) -> tuple[Any, list[str]]:
-    """Return the exported object on the way to a name, and what is left of the name behind it."""
+    """Return the exported object on the way to a name, and the rest of the name behind it."""
     if name.split(".")[0] not in ("golden", "hdl"):
         return None, []
     parts = name.split(".")
@@ -199,7 +199,7 @@ def find(name: str) -> tuple[Any, list[str]]:
 
 
 def hide_colon(app: Any, what: str, name: str, documented: Any, options: Any, lines: list[str]) -> None:
-    """Hide a colon in a property's first line from napoleon, which takes what is before it for a type."""
+    """Hide a colon in a property's first line from napoleon, which takes the words before it for a type."""
     if what in ("attribute", "property") and lines:
         lines[0] = lines[0].replace(": ", _HIDDEN)
 

@@ -13,7 +13,7 @@ __all__ = ["setup"]
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Register what the pages need."""
+    """Register the directives and handlers of the pages."""
     app.add_directive("surface", api.Surface)
     app.add_directive("accumulators", accumulators.Accumulators)
     app.add_config_value("generated_pages", True, "env", bool)

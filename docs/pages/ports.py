@@ -5,18 +5,18 @@ from __future__ import annotations
 import enum
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from amaranth import Shape
 from amaranth.lib import data, wiring
 
+from golden.nearest import complete
+from hdl.catalogue import Kind
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from hdl.mx.ports import element_beat_layout, value_beat_layout
-from hdl.mx.quantizer import MxQuantizer
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
-from hdl.vector.vector_mac import VectorMac
 
 __all__ = ["UNKNOWN", "Row", "meanings", "rows"]
 
@@ -27,8 +27,19 @@ _HANDSHAKES = {
     "o__ready": "the receiver takes it",
 }
 _CLOCK = {"clk": "clock, rising edge", "rst": "synchronous reset, active high"}
-#: What a port means that nothing documents.
+#: Meaning of an undocumented port.
 UNKNOWN = "?"
+#: The functions that lay out and document what goes into a kind of units, and what comes out; of a converter, nothing.
+_LAYOUTS: dict[Kind, tuple[Callable[..., Any], ...]] = complete(
+    "docs.pages.ports._LAYOUTS",
+    {
+        Kind.CONVERTER: (),
+        Kind.MX_QUANTIZER: (value_beat_layout, element_beat_layout),
+        Kind.MAC: (product_beat_layout, result_beat_layout),
+        Kind.VECTOR: (vector_beat_layout, vector_result_layout),
+    },
+    (kind for kind in Kind if kind.core is kind),
+)
 _ENTRY = re.compile(r"^((?:``\w+``(?:, )?)+)\n((?:    .+\n?)+)", re.MULTILINE)
 
 
@@ -56,8 +67,8 @@ class Row:
     meaning: str
 
 
-def rows(unit: wiring.Component) -> list[Row]:
-    """Return the ports of a unit, inputs first as they stand in its signature."""
+def rows(kind: Kind, unit: wiring.Component) -> list[Row]:
+    """Return the ports of a unit of a kind, inputs first as they stand in its signature."""
     notes = dict(getattr(unit, "port_notes", {}))
     flattened = [("__".join(map(str, path)), member) for path, member, _ in unit.signature.flatten(unit)]
     found = []
@@ -72,7 +83,7 @@ def rows(unit: wiring.Component) -> list[Row]:
         direction = "in" if member.flow is wiring.In else "out"
         found.append(Row(f"{name}[{width - 1}:0]" if width > 1 else name, "", direction, width, meaning))
         if is_struct:
-            found += _field_rows(unit, name, member.shape, direction)
+            found += _field_rows(meanings(kind, unit, direction), name, member.shape)
     return found
 
 
@@ -81,14 +92,13 @@ def _sentence(text: str) -> str:
 
 
 def _handshake(name: str) -> str:
-    """Tell what ``valid`` and ``ready`` of a stream mean, whatever the names of its signals."""
+    """Return the meaning of a stream's ``valid`` or ``ready``, else an empty text; signals may have any prefix."""
     side = "i" if name.startswith(("i_", "s_axis")) else "o"
     ends = {"valid": f"{side}__valid", "ready": f"{side}__ready"}
     return next((_HANDSHAKES[full] for end, full in ends.items() if name.endswith(end)), "")
 
 
-def _field_rows(unit: wiring.Component, name: str, layout: data.Layout, direction: str) -> Iterator[Row]:
-    known = meanings(unit, direction)
+def _field_rows(known: Mapping[str, str], name: str, layout: data.Layout) -> Iterator[Row]:
     for key, field in layout:
         if field.width:
             low, high = field.offset, field.offset + field.width - 1
@@ -97,21 +107,14 @@ def _field_rows(unit: wiring.Component, name: str, layout: data.Layout, directio
             yield Row(f"{name}{bits}", key, "", field.width, meaning)
 
 
-def meanings(unit: wiring.Component, direction: str) -> dict[str, str]:
-    """Return what the fields of a unit's input or output mean, as the functions that lay them out document it."""
-    layouts: Sequence[Callable[..., Any]] = (product_beat_layout, result_beat_layout)
-    if isinstance(unit, VectorMac):
-        layouts = (vector_beat_layout, vector_result_layout)
-    if isinstance(unit, MxQuantizer):
-        layouts = (value_beat_layout, element_beat_layout)
-    text = inspect.getdoc(layouts[direction == "out"]) or ""
+def meanings(kind: Kind, unit: wiring.Component, direction: str) -> dict[str, str]:
+    """Return the meaning of each field of a unit's input or output, as the functions that lay them out document it."""
     found = {"bits": f"code of {getattr(unit, 'destination', '')}", "unused": "0", "flags": "flags of the conversion"}
     if direction == "in":
         found["unused"] = "ignored"
-    for names, meaning in _ENTRY.findall(text + "\n"):
-        for name in re.findall(r"\w+", names):
-            if not hasattr(unit, "destination"):
-                found[name] = " ".join(meaning.split())
+    for layout in _LAYOUTS[kind.core][direction == "out" :][:1]:
+        for names, meaning in _ENTRY.findall(f"{inspect.getdoc(layout)}\n"):
+            found |= dict.fromkeys(re.findall(r"\w+", names), " ".join(meaning.split()))
     return found
 
 

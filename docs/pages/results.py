@@ -39,14 +39,14 @@ def outdated(app: Any, environment: Any, added: set[str], changed: set[str], rem
 
 
 def mark(app: Any, document: nodes.document, name: str) -> None:
-    """Give the words about an older source a class of their own, for the style sheet."""
+    """Mark the words about an older source with a class for the style sheet."""
     for strong in document.findall(nodes.strong):
         if strong.astext().startswith(OLDER):
             strong["classes"].append("older")
 
 
 def measurement(built: Any) -> Iterator[str]:
-    """Give what was measured of a unit on an FPGA, as lines of reStructuredText; nothing if it was not."""
+    """Yield the measurements of a unit on an FPGA as lines of reStructuredText; nothing if there are none."""
     report, kept_result = published(), read("fpga")
     found = {result.parameters: result for result in report.results}.get(parameters_of(built))
     if found is None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from amaranth import Value
 
 import golden
 from docs.pages.waves import Stream, Waveform, simulate
+from golden.nearest import complete
 from hdl.axi_stream import AxiStreamMac
+from hdl.catalogue import Kind
 from hdl.converter import FloatConverter
 from hdl.mx.quantizer import MxQuantizer
 from hdl.vector.vector_mac import VectorMac
@@ -39,21 +42,15 @@ class Scene:
     waveform: Waveform
 
 
-def scenes(unit: Any) -> list[Scene]:
-    """Simulate a unit and return its diagrams.
+def scenes(kind: Kind, unit: Any) -> list[Scene]:
+    """Simulate a unit of a kind and return its diagrams.
 
     Raises
     ------
     RuntimeError
         If the unit gives something else than golden.
     """
-    if isinstance(unit, FloatConverter):
-        return [_conversions(unit)]
-    if isinstance(unit, MxQuantizer):
-        return [_blocks(unit)]
-    if isinstance(unit, VectorMac):
-        return [_lanes(unit, level) for level in (2, 1)]
-    return [_interleaved(unit), *([] if isinstance(unit, AxiStreamMac) else [_chunks(unit)])]
+    return [draw(unit) for draw in _SCENES[kind]]
 
 
 def _compared(scene: Scene, expected: Sequence[Mapping[str, int]]) -> Scene:
@@ -117,8 +114,7 @@ def _total(unit: Any, products: Sequence[tuple[float, float]], level: int, chunk
     )
 
 
-def _interleaved(given: Any) -> Scene:
-    is_axi = isinstance(given, AxiStreamMac)
+def _interleaved(given: Any, *, is_axi: bool = False) -> Scene:
     unit = given.unit if is_axi else given
     beats, expected, sums = [], [], []
     for step in range(2):
@@ -190,3 +186,16 @@ def _axi_streams(unit: AxiStreamMac) -> tuple[Stream, Stream]:
         Stream(into, ("s_axis_tvalid", unit.s_axis_tvalid), ("s_axis_tready", unit.s_axis_tready)),
         Stream(out_of, ("m_axis_tvalid", unit.m_axis_tvalid), ("m_axis_tready", unit.m_axis_tready)),
     )
+
+
+_SCENES: dict[Kind, Sequence[Callable[[Any], Scene]]] = complete(
+    "docs.pages.scenes._SCENES",
+    {
+        Kind.CONVERTER: (_conversions,),
+        Kind.MX_QUANTIZER: (_blocks,),
+        Kind.MAC: (_interleaved, _chunks),
+        Kind.AXI_STREAM: (partial(_interleaved, is_axi=True),),
+        Kind.VECTOR: (partial(_lanes, level=2), partial(_lanes, level=1)),
+    },
+    Kind,
+)

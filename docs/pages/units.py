@@ -103,13 +103,13 @@ def _page(unit: Unit, built: Any) -> str:
         *_title("Parameters", "-"),
         *_table([("parameter", "value", "meaning", "allowed"), *_parameters(unit, built)]),
         *_title("Ports", "-"),
-        *_table([("signal", "field", "direction", "bits", "meaning"), *_ports(built)], "ports"),
+        *_table([("signal", "field", "direction", "bits", "meaning"), *_ports(unit.kind, built)], "ports"),
         *_title("Timing", "-"),
         "Recorded from a simulation, whose results were compared with the golden model. Values are in hexadecimal; a",
         "break in the lines leaves out cycles in which nothing changes.",
         "",
     ]
-    for scene in scenes(built):
+    for scene in scenes(unit.kind, built):
         text += [*_title(scene.title, "^"), scene.text, "", ".. raw:: html", ""]
         text += [f"   {scene.waveform._repr_html_()}", ""]
     if measured := list(measurement(built)):
@@ -137,8 +137,8 @@ def _parameters(unit: Unit, built: Any) -> Iterable[tuple[str, ...]]:
             yield f"``{name}``", f"{getattr(built, name)} cycles", meaning, "follows from the others"
 
 
-def _ports(unit: Any) -> Iterable[tuple[str, ...]]:
-    for row in rows(unit):
+def _ports(kind: Kind, unit: Any) -> Iterable[tuple[str, ...]]:
+    for row in rows(kind, unit):
         field = f"``{row.field}``" if row.field else ""
         yield f"``{row.signal}``", field, row.direction, str(row.width), row.meaning
 

@@ -145,7 +145,7 @@ class Waveform:
         return {"signal": signals, "config": {"hscale": scale}, "head": {"tick": 0, "every": 1}}
 
     def to_svg(self) -> str:
-        """Return the diagram as SVG without colours of its own: the page's style sheet gives them."""
+        """Return the diagram as SVG; the page's style sheet gives the colours."""
         shown, _ = self.shortened()
         return _drawn(self.to_wavedrom(self.scale), [*map(str, shown), ""])
 
@@ -236,7 +236,7 @@ def _signals(stream: Stream) -> list[tuple[str, Value]]:
 
 
 def _sample(context: SimulatorContext, stream: Stream, number: int | None) -> dict[str, Any]:
-    """Return what stands on a stream's signals; what belongs to one accumulator has one colour."""
+    """Return the values of a stream's signals; values of the same accumulator share a colour."""
     row: dict[str, Any] = {}
     colour = next((context.get(signal) for name, signal in stream.payload.items() if _is_register(name)), number)
     for name, signal in stream.payload.items():

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.arrays.accumulators import totals_of
 from golden.arrays.checks import code_dtype
 from golden.arrays.conversion import decode, quantize
 from golden.arrays.operands import carried_codes, carried_indexed, carried_values
+from golden.arrays.other_machines import totals_of
 from golden.arrays.requests import Answer, Request
 from golden.arrays.signalling import has_signalling, with_signalling
 from golden.kernels import accumulators, products
@@ -37,6 +37,8 @@ class Kernels:
         if not request.length:
             return "there are no products"
         reduction = request.reduction
+        if reduction.flushes:
+            return "the kernels keep subnormal numbers"
         if reduction.accumulator is not None:
             served = accumulators.serves(reduction.accumulator)
             return None if served else "the accumulator has too many stages for the kernels"

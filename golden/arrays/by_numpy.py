@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.arrays.accumulators import accumulate_codes, totals_of
 from golden.arrays.chain import Chain, Signalling
 from golden.arrays.checks import code_dtype
 from golden.arrays.counting import Tally, counts_in_form
+from golden.arrays.other_machines import accumulate_codes, totals_of
 from golden.arrays.requests import Answer, Request
 from golden.arrays.rounding import codes_to_float64, float64_to_codes
 from golden.kernels.library import warn_of_slowness
+from golden.reduction import Reduction
 from golden.rounding import Rounding
 
 __all__ = ["NumPy"]
@@ -80,19 +81,19 @@ def _reduced(request: Request, index: NDArray[np.uint64] | None = None) -> Answe
     """Return codes, flags and counts of a reduction; `Chain` explains `index`."""
     reduction, operand, shape = request.reduction, request.operand, request.shape
     tally = None if request.counting is None else Tally(shape)
-    chain = Chain(shape, request.flags, tally, reduction.random, index)
+    chain = Chain(shape, request.flags, tally, reduction.random, index, reduction.flushes)
     start = np.zeros((), code_dtype(reduction.outer)) if request.initial is None else request.initial
     length = request.length
     warn_of_slowness(length * prod(shape) * _seconds_per_step(reduction.rounding))
     if length == 0:
-        codes = np.broadcast_to(start, shape).copy()
+        codes = np.broadcast_to(_as_it_counts(start, reduction), shape).copy()
     else:
         a, b = (np.moveaxis(each, -1, 0) for each in _along_k(request))
         with np.errstate(all="ignore"):
-            x, y = codes_to_float64(a, operand), codes_to_float64(b, operand)
+            x, y = (codes_to_float64(each, operand, flushes=reduction.flushes) for each in (a, b))
             marks = operand.is_signalling(a), operand.is_signalling(b), reduction.outer.is_signalling(start)
             signalling = Signalling(*marks) if request.flags or tally is not None else None
-            begin = codes_to_float64(start, reduction.outer)
+            begin = codes_to_float64(start, reduction.outer, flushes=reduction.flushes)
             total = chain.reduce(length, lambda k: (x[k], y[k]), reduction, begin, signalling)
             codes = float64_to_codes(total, reduction.outer)
     counts = None
@@ -100,6 +101,14 @@ def _reduced(request: Request, index: NDArray[np.uint64] | None = None) -> Answe
         counts = counts_in_form(tally.counts(), request.counting.form)
     # Also into the outer format itself: the initial value that an empty reduction gives may be any NaN.
     return Answer(codes, chain.flags if request.flags else None, counts).converted(request)
+
+
+def _as_it_counts(start: Array, reduction: Reduction) -> Array:
+    """Return the initial values that an empty reduction gives; NaNs keep their codes."""
+    if not reduction.flushes:
+        return start
+    sign = np.asarray(reduction.outer.sign_mask, start.dtype)
+    return np.where(start & (sign - 1) < reduction.outer.min_normal, start & sign, start)
 
 
 def _seconds_per_step(rounding: Rounding) -> float:

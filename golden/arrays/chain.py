@@ -52,6 +52,8 @@ class Chain:
         Random bits of stochastic roundings.
     index : uint64 array, optional
         Numbers of the results in their call, which has no others unless given.
+    flushes : bool
+        Whether results that are subnormal become zeros; the operands of a step are values as they count.
     """
 
     shape: tuple[int, ...]
@@ -59,6 +61,7 @@ class Chain:
     tally: Tally | None = None
     random: Randomness | None = None
     index: NDArray[np.uint64] | None = None
+    flushes: bool = False
     flags: Flags = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,11 +70,11 @@ class Chain:
 
     def choice(self, mode: Rounding, step: int) -> RoundingChoice:
         """Return how the step of this number is rounded."""
-        if mode is Rounding.NEAREST_EVEN:
+        if mode is Rounding.NEAREST_EVEN and not self.flushes:
             return PLAIN
         if mode is not Rounding.STOCHASTIC or self._draws is None or self.random is None:
-            return RoundingChoice(mode)
-        return RoundingChoice(mode, False, self._draws(step), self.random.random_bits)
+            return RoundingChoice(mode, flushes=self.flushes)
+        return RoundingChoice(mode, False, self._draws(step), self.random.random_bits, flushes=self.flushes)
 
     def step(
         self,

@@ -1,4 +1,4 @@
-"""Arguments of the public array functions: accept what is meant, name what is wrong."""
+"""Check and convert the arguments of the public array functions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def refuse_mask(given: object, argument: str) -> None:
     if _is_masked(given):
         raise TypeError(
             f"{argument}: got a masked array, must be an array without a mask; "
-            "filled(value) puts a value in the place of what is masked"
+            "filled(value) replaces the masked elements"
         )
 
 

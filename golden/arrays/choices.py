@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.checks import as_array, same_shape
 from golden.arrays.rounding import PLAIN, RoundingChoice
-from golden.rounding import Rounding, as_overflow, as_rounding, check_random_width
+from golden.rounding import Rounding, as_overflow, as_rounding, as_subnormals, check_random_width
 
 __all__ = ["as_choice", "as_random"]
 
@@ -40,19 +40,22 @@ def as_choice(
     random_bits: int,
     argument: str,
     shape: tuple[int, ...],
+    subnormals: str = "keep",
 ) -> RoundingChoice:
     """Accept the arguments of a rounding of numbers of a shape; `argument` names these."""
-    if rounding is Rounding.NEAREST_EVEN and random is None and isinstance(overflow, str) and overflow == "special":
+    are_words = isinstance(overflow, str) and isinstance(subnormals, str)
+    if rounding is Rounding.NEAREST_EVEN and random is None and are_words and overflow + subnormals == "specialkeep":
         return PLAIN  # the common case, soon decided
     mode, saturates = as_rounding(rounding, "rounding"), as_overflow(overflow, "overflow") == "saturate"
+    flushes = as_subnormals(subnormals, "subnormals") == "flush"
     if mode is not Rounding.STOCHASTIC:
         if random is not None:
             given = f"an array of {random.dtype}" if isinstance(random, np.ndarray) else repr(random)
             raise ValueError(f"random: got {given}, must be None: only rounding='stochastic' takes random words")
-        if mode is Rounding.NEAREST_EVEN and not saturates:
+        if mode is Rounding.NEAREST_EVEN and not (saturates or flushes):
             return PLAIN
-        return RoundingChoice(mode, saturates)
+        return RoundingChoice(mode, saturates, flushes=flushes)
     words = as_random(random, random_bits, "random")
     if same_shape(f"{argument}, random", shape, words.shape) != shape:
-        raise ValueError(f"random: got shape {words.shape}, must broadcast to that of {argument}, {shape}")
-    return RoundingChoice(mode, saturates, words, random_bits)
+        raise ValueError(f"random: got shape {words.shape}, must broadcast to the shape of {argument}, {shape}")
+    return RoundingChoice(mode, saturates, words, random_bits, flushes=flushes)

@@ -31,6 +31,7 @@ def encode(
     overflow: str = "special",
     random: ArrayLike | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
+    subnormals: str = "keep",
 ) -> NDArray[Any]:
     """Round values into a format, once.
 
@@ -48,6 +49,9 @@ def encode(
         Random words that broadcast to the shape of `values`. The mode ``stochastic`` needs them, no other takes them.
     random_bits : int
         How many bits a random word has: 1 to 32, 16 unless given.
+    subnormals : str
+        ``"keep"``, or ``"flush"``: a result below the smallest normal number, rounded as if exponents had no lower end,
+        is the zero of its sign (NUMERICS section 12).
 
     Returns
     -------
@@ -71,7 +75,7 @@ def encode(
     """
     fmt = as_format(fmt, "fmt")
     given = as_floats(values, "values")
-    choice = as_choice(rounding, overflow, random, random_bits, "values", given.shape)
+    choice = as_choice(rounding, overflow, random, random_bits, "values", given.shape, subnormals)
     if choice is PLAIN and (served := flat.encode(given, fmt)) is not None:
         return served[()]
     codes = np.empty(given.shape, code_dtype(fmt))
@@ -122,6 +126,7 @@ def quantize(
     overflow: str = "special",
     random: ArrayLike | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
+    subnormals: str = "keep",
     out: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """Return the values of the format to which values are rounded, as float32.
@@ -130,7 +135,7 @@ def quantize(
     ----------
     values : float16, float32 or float64 array of any shape, or Python numbers
     fmt : FloatFormat or str
-    rounding, overflow, random, random_bits
+    rounding, overflow, random, random_bits, subnormals
         As of `encode`.
     out : float32 array of the shape of `values`, C-contiguous, optional
         Takes the result and is returned; it may be `values` itself. Saves what a new array costs: for millions of
@@ -153,7 +158,7 @@ def quantize(
     """
     fmt = as_format(fmt, "fmt")
     given = as_floats(values, "values")
-    choice = as_choice(rounding, overflow, random, random_bits, "values", given.shape)
+    choice = as_choice(rounding, overflow, random, random_bits, "values", given.shape, subnormals)
     if out is None:
         result = np.empty(given.shape, np.float32)
     else:
@@ -179,7 +184,7 @@ def _as_out(out: object, shape: tuple[int, ...]) -> NDArray[np.float32]:
         given = f"an array of {out.dtype}" if isinstance(out, np.ndarray) else repr(out)
         raise TypeError(f"out: got {given}, must be a float32 array or None")
     if out.shape != shape:
-        raise ValueError(f"out: got shape {out.shape}, must be that of values, {shape}")
+        raise ValueError(f"out: got shape {out.shape}, must be the shape of values, {shape}")
     if not (out.flags.c_contiguous and out.flags.writeable and out.flags.aligned and out.dtype.isnative):
         raise ValueError("out: got a strided, read-only, unaligned or byte-swapped array, must be C-contiguous")
     return out
@@ -195,6 +200,7 @@ def convert(
     overflow: str = ...,
     random: ArrayLike | None = ...,
     random_bits: int = ...,
+    subnormals: str = ...,
     return_flags: Literal[False] = ...,
 ) -> NDArray[Any]: ...
 @overload
@@ -207,6 +213,7 @@ def convert(
     overflow: str = ...,
     random: ArrayLike | None = ...,
     random_bits: int = ...,
+    subnormals: str = ...,
     return_flags: Literal[True],
 ) -> tuple[NDArray[Any], Flags]: ...
 def convert(
@@ -218,6 +225,7 @@ def convert(
     overflow: str = "special",
     random: ArrayLike | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
+    subnormals: str = "keep",
     return_flags: bool = False,
 ) -> NDArray[Any] | tuple[NDArray[Any], Flags]:
     """Convert codes between formats; one rounding where the destination does not hold the value.
@@ -227,8 +235,8 @@ def convert(
     codes : unsigned array of any shape, or Python ints
         Codes in `source`.
     source, destination : FloatFormat or str
-    rounding, overflow, random, random_bits
-        As of `encode`.
+    rounding, overflow, random, random_bits, subnormals
+        As of `encode`. With ``subnormals="flush"``, a subnormal code counts as the zero of its sign, too.
     return_flags : bool
         Also return a uint8 array of `Flag` bits of the same shape.
 
@@ -247,7 +255,7 @@ def convert(
     """
     source, destination = as_format(source, "source"), as_format(destination, "destination")
     given = as_codes(codes, source, "codes")
-    choice = as_choice(rounding, overflow, random, random_bits, "codes", given.shape)
+    choice = as_choice(rounding, overflow, random, random_bits, "codes", given.shape, subnormals)
     with_flags = as_flag(return_flags, "return_flags")
     if choice is PLAIN and not with_flags:
         served = flat.convert(given, source, destination)
@@ -261,6 +269,6 @@ def convert(
     elif with_flags:
         result, flags = converted(given, source, destination, choice)
     else:
-        values = partial(codes_to_float64, fmt=source)
+        values = partial(codes_to_float64, fmt=source, flushes=choice.flushes)
         round_into(result, given, destination, choice, values, partial(float64_to_codes, fmt=destination))
     return (result[()], flags[()]) if with_flags else result[()]

@@ -16,7 +16,7 @@ from golden.nearest import complete
 
 __all__ = ["FORMS", "Counting", "Tally", "as_counting", "counts_in_form"]
 
-#: What ``counts=`` may be, beside False: per result, per row of the left operand, in total.
+#: Values of ``counts=`` beside False: counts per result, per row of the left operand, in total.
 FORMS = (True, "rows", "sum")
 
 #: The events that are flags.
@@ -26,7 +26,7 @@ complete("golden.arrays.counting.Tally", [*_FLAGS, "swamped"], EVENTS)
 
 @dataclass(frozen=True, eq=False)
 class Counting:
-    """What a call counts.
+    """The counts that a call asks for.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Counting:
 def as_counting(counts: bool | str, counted_rows: Any = None, length: int | None = None) -> Counting | None:
     """Accept the arguments `counts` and `counted_rows` of a product of `length` rows; None counts nothing.
 
-    Without `length`, every result is a row of its own: there are no others to choose.
+    Without `length`, every result is its own row, so there are no rows to choose.
     """
     allowed = "False, True or 'sum'" if length is None else "False, True, 'rows' or 'sum'"
     if not isinstance(counts, bool | np.bool_ | str):

@@ -17,7 +17,7 @@ __all__ = ["NO_EXPONENT", "Term", "Terms", "accumulate_block", "flushed_total", 
 
 Exponents = NDArray[np.int64]
 
-#: The exponent of a term that takes no part in the alignment: below that of every product.
+#: The exponent of a term that takes no part in the alignment, below the exponent of every product.
 NO_EXPONENT = -(1 << 20)
 _LARGEST_SHIFT = 1000  # a term that many bits below the largest is below every digit that is kept
 
@@ -99,7 +99,7 @@ def _sum(terms: Terms, spec: FusedSum, rule: Accumulator, *, with_total: bool = 
 
 
 def _exponents(value: Float64) -> Exponents:
-    """Return the exponents of values of float32; those of zeros and subnormal values are the smallest."""
+    """Return the exponents of float32 values; zeros and subnormal values have the smallest."""
     return np.maximum(np.where(value == 0, FP32.emin, np.frexp(value)[1] - 1), FP32.emin)
 
 
@@ -110,7 +110,7 @@ def _rounded(exact: Float64, spec: FusedSum, rule: Accumulator) -> Float64:
     smallest = 2.0**FP32.emin
     is_small = np.abs(rounded) < smallest
     if rule.flush == "signed" and spec.rounding is Rounding.NEAREST_EVEN:
-        # Between this and the smallest normal value lies what is rounded up to it with an unbounded exponent, too.
+        # Sums from here to the smallest normal value round up to it even with an unbounded exponent.
         is_small = np.abs(exact) < smallest - smallest * 2.0**-25
     return np.where(is_small, rounded * 0.0, rounded)
 
@@ -141,7 +141,7 @@ def _sum_to_odd(a: Float64, b: Float64) -> Float64:
 
 
 def rounded_sum(value: Float64, spec: FusedSum) -> Float64:
-    """Round sums once; what is too large is infinite in every mode."""
+    """Round sums once; overflow gives infinity in every mode."""
     if spec.rounding is Rounding.NEAREST_EVEN:
         return value.astype(np.float32).astype(np.float64)
     digit = np.maximum(np.frexp(value)[1] - 1, FP32.emin) - spec.result.fraction_bits

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from golden import reference
-from golden.arrays.accumulation import multiply_accumulate
 from golden.arrays.checks import as_codes, as_format, code_dtype
 from golden.arrays.conversion import decode, encode
+from golden.arrays.fused_step import multiply_accumulate
 from golden.arrays.products import matmul
 from golden.arrays.rounding import Float64, codes_to_float64, float64_to_codes, round_float64
 from golden.arrays.steps import add_rounded_to_odd

@@ -36,6 +36,7 @@ def dot(
     seed: int | None = None,
     call: int | None = None,
     random_bits: int | None = None,
+    subnormals: str | None = None,
     return_flags: bool = False,
     counts: bool | str = False,
     backend: str | ProductBackend | None = None,
@@ -72,6 +73,9 @@ def dot(
         0 to 2**32 - 1. The bits of a rounding are those of its place (NUMERICS section 10), so that a call repeats.
     random_bits : int
         How many bits such a rounding has, 1 to 32.
+    subnormals : str
+        ``"keep"``, unless given, or ``"flush"``: subnormal operands, initial values and results become zeros of their
+        sign (NUMERICS section 12).
     return_flags : bool
         Also return a uint8 array: the OR of the flags of all steps, promotions and the conversion.
     counts : bool or "sum"
@@ -99,7 +103,7 @@ def dot(
     """
     whole = reduction_of(
         operand=operand, level=level, chunk=chunk, reduction=reduction, out=out, rounding=rounding,
-        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits,
+        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits, subnormals=subnormals,
     )  # fmt: skip
     x, y = as_codes(a, whole.factors, "a"), as_codes(b, whole.factors, "b")
     for argument, codes in (("a", x), ("b", y)):
@@ -159,6 +163,7 @@ def matmul(
     seed: int | None = None,
     call: int | None = None,
     random_bits: int | None = None,
+    subnormals: str | None = None,
     counts: bool | str = False,
     counted_rows: int | slice | ArrayLike | None = None,
     backend: str | ProductBackend | None = None,
@@ -183,7 +188,7 @@ def matmul(
     """
     whole = reduction_of(
         operand=operand, level=level, chunk=chunk, reduction=reduction, out=out, rounding=rounding,
-        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits,
+        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits, subnormals=subnormals,
     )  # fmt: skip
     x, y = as_codes(a, whole.factors, "a"), as_codes(b, whole.factors, "b")
     shape = matmul_shape(x, y)

@@ -35,7 +35,7 @@ def random_words(
 ) -> Callable[[int], NDArray[np.uint32]]:
     """Return a function of the step: the random bits of each result of a call there (NUMERICS section 10).
 
-    The results are those of a whole call, of this shape, unless `index` has their numbers in it.
+    `shape` covers all results of the call, unless `index` gives their numbers within it.
     """
     if index is None:
         index = np.arange(prod(shape), dtype=np.uint64).reshape(shape)

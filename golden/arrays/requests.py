@@ -35,7 +35,7 @@ Array = NDArray[Any]
 
 
 class ProductKeywords(ReductionKeywords, total=False):
-    """Types of the keywords of a product, for signatures that differ in what they return."""
+    """Types of the keywords of a product, for overloads with different return types."""
 
     initial: ArrayLike | None
     backend: Any
@@ -150,7 +150,7 @@ def _in_outer(reduction: Reduction) -> Reduction:
 
 def last_rounding(shape: tuple[int, ...], reduction: Reduction) -> dict[str, Any]:
     """Return the arguments of the conversion of results into `out`."""
-    options: dict[str, Any] = {"rounding": reduction.out_rounding}
+    options: dict[str, Any] = {"rounding": reduction.out_rounding, "subnormals": reduction.subnormals}
     if reduction.out_rounding is Rounding.STOCHASTIC and reduction.random is not None:
         words = random_words(shape, reduction.random)(FINAL_CONVERSION)
         options |= {"random": words, "random_bits": reduction.random.random_bits}

@@ -1,8 +1,8 @@
-"""Rounding of float64 arrays into a format, in every mode (NUMERICS sections 2 and 8 to 10), and codes of them.
+"""Rounding of float64 arrays into a format, in every mode (NUMERICS sections 2, 8 to 10 and 12), and codes of them.
 
-To nearest even, the method is float64's own: adding and subtracting a power of two whose last place is the lowest kept
-digit makes the host round there, to nearest, ties to even, subnormals included. The other modes count whole units of
-that digit and decide by what is left.
+To nearest even, the host's float64 rounds: adding and subtracting a power of two, whose last place is the lowest kept
+digit, rounds at that digit, ties to even, subnormals included. The other modes count whole units of that digit and
+decide by the remainder.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = [
     "RoundingChoice",
     "codes_to_float64",
     "float64_to_codes",
+    "flushed",
     "largest_value",
     "round_float64",
     "rounding_flags",
@@ -41,13 +42,15 @@ _FIELD = np.uint64(0x7FF << _FRACTION)
 _FIELD_CAP = np.uint64(_BIAS + 300 << _FRACTION)
 # The field of 2^-n is this less the field of 2^n.
 _FIELD_OF_ONE_TWICE = np.uint64(2 * _BIAS << _FRACTION)
-# Units are at least 2^-423, and at most 32 random bits are read: what is smaller rounds as this does.
+# An exponent below that of every number that is rounded, but for such as are far below every smallest normal number.
+_UNBOUNDED = -400
+# Units are at least 2^-423, and at most 32 random bits are read: any smaller magnitude rounds as this one.
 _FAR_BELOW_ANY_UNIT = 2.0**-500
 
 
 @dataclass(frozen=True, eq=False)
 class RoundingChoice:
-    """How a number becomes one of a format: the mode, what is too large, and the words of a stochastic rounding.
+    """How to round to a format: the mode, the result of an overflow, and the words of a stochastic rounding.
 
     Parameters
     ----------
@@ -60,6 +63,8 @@ class RoundingChoice:
     parts : two float64 arrays, optional
         Of sums that were rounded to odd, the nearest float64 and what is missing in it: with many random bits the last
         bit of the one rounded to odd does not tell enough.
+    flushes : bool
+        Whether what is below the smallest normal number, rounded with an unbounded exponent, becomes a zero.
     """
 
     rounding: Rounding = Rounding.NEAREST_EVEN
@@ -67,9 +72,10 @@ class RoundingChoice:
     random: NDArray[Any] | None = None
     random_bits: int = DEFAULT_RANDOM_BITS
     parts: tuple[Float64, Float64] | None = None
+    flushes: bool = False
 
 
-#: To nearest, ties to even; too large is infinity, or what the format has in its place.
+#: To nearest, ties to even; overflow gives infinity, or the code that the format has in its place.
 PLAIN = RoundingChoice()
 
 
@@ -78,14 +84,14 @@ def _goes_up_at_random(x: Float64, count: Float64, rest: Float64, per_unit: Floa
     whole = 2.0**choice.random_bits
     if choice.parts is not None:
         nearest, missing = (part * np.copysign(per_unit, x) for part in choice.parts)
-        # The first difference is exact, or so large that what is missing does not count.
+        # The first difference is exact, or so large that the missing part does not count.
         needed = 1 - np.asarray(choice.random) / whole
         return (nearest - count - needed) + missing >= 0
     return np.floor(rest * whole) + choice.random >= whole
 
 
-#: Which magnitudes become ``count + 1`` units; `rest` is what lies above `count`, 0 <= rest < 1. To nearest even,
-#: `_round_at_precision` has a way of its own.
+#: Which magnitudes become ``count + 1`` units; `rest` is the part above `count`, 0 <= rest < 1. To nearest even is
+#: absent: `_round_at_precision` rounds it another way.
 _GOES_UP: dict[Rounding, Callable[..., Any]] = {
     Rounding.TOWARD_ZERO: lambda *_: np.zeros((), bool),
     Rounding.DOWN: lambda x, count, rest, *_: (rest > 0) & np.signbit(x),
@@ -98,7 +104,7 @@ complete("golden.arrays.rounding._GOES_UP", [Rounding.NEAREST_EVEN, *_GOES_UP], 
 
 
 def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int, choice: RoundingChoice) -> Float64:
-    """Round to the precision of the format, keeping no digit below that of 2**lowest_exponent's ulp."""
+    """Round to the precision of the format, keeping no digit below the ulp of ``2**lowest_exponent``."""
     magnitude = np.abs(x)
     field = np.bitwise_and(np.asarray(x).view(np.uint64), _FIELD)
     field = np.clip(field, np.uint64(_BIAS + lowest_exponent << _FRACTION), _FIELD_CAP)
@@ -114,6 +120,11 @@ def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int, choi
     count = np.floor(scaled)
     rounded = count + _GOES_UP[choice.rounding](x, count, scaled - count, per_unit, choice)
     return np.copysign(rounded * unit.view(np.float64), x)
+
+
+def flushed(x: Float64, fmt: FloatFormat) -> Float64:
+    """Return numbers with zeros of their sign for those below the smallest normal number of the format."""
+    return np.where(np.abs(x) < 2.0**fmt.emin, np.copysign(0.0, x), x)
 
 
 def largest_value(fmt: FloatFormat) -> float:
@@ -136,7 +147,7 @@ def round_float64(x: Float64, fmt: FloatFormat, choice: RoundingChoice = PLAIN) 
     ----------
     x : float64 array
         Exact values, or sums rounded to odd (53 bits hold two more than any format's precision, so that the second
-        rounding is that of the exact sum).
+        rounding gives the exact sum, rounded once).
     fmt : FloatFormat
     choice : RoundingChoice
         To nearest, ties to even, unless given.
@@ -147,7 +158,10 @@ def round_float64(x: Float64, fmt: FloatFormat, choice: RoundingChoice = PLAIN) 
         Values of the format. NaN stays NaN, but for a format that has none: +0. A zero keeps its sign where there are
         two.
     """
-    rounded = _round_at_precision(x, fmt, fmt.emin, choice)
+    if choice.flushes:
+        rounded = flushed(_round_at_precision(x, fmt, _UNBOUNDED, choice), fmt)
+    else:
+        rounded = _round_at_precision(x, fmt, fmt.emin, choice)
     infinite = _without_infinity(fmt, choice)
     stops = STAYS_FINITE[choice.rounding]
     beyond = np.abs(rounded) > largest_value(fmt)
@@ -173,7 +187,7 @@ def rounding_flags(x: Float64, rounded: Float64, fmt: FloatFormat, choice: Round
     flags = flags | (overflow | number).astype(np.uint8) * np.uint8(Flag.OVERFLOW)
     suspects = inexact & (np.abs(x) < 2.0**fmt.emin)
     if suspects.any():
-        unbounded = _round_at_precision(np.where(suspects, x, 1.0), fmt, -400, choice)
+        unbounded = _round_at_precision(np.where(suspects, x, 1.0), fmt, _UNBOUNDED, choice)
         flags = flags | (suspects & (np.abs(unbounded) < 2.0**fmt.emin)).astype(np.uint8) * np.uint8(Flag.UNDERFLOW)
     if not fmt.has_nan:
         flags = flags | np.isnan(x).astype(np.uint8) * np.uint8(Flag.INVALID)
@@ -215,8 +229,10 @@ def _decode_table(fmt: FloatFormat) -> Float64:
     return table
 
 
-def codes_to_float64(codes: NDArray[Any], fmt: FloatFormat) -> Float64:
-    """Return the exact values of codes; every NaN becomes float64's quiet one."""
-    if fmt.width <= 16:
-        return _decode_table(fmt)[codes]
-    return _decode_by_fields(codes, fmt)
+def codes_to_float64(codes: NDArray[Any], fmt: FloatFormat, *, flushes: bool = False) -> Float64:
+    """Return the exact values of codes; every NaN becomes float64's quiet one.
+
+    With `flushes`, subnormal codes count as zeros of their sign.
+    """
+    values = _decode_table(fmt)[codes] if fmt.width <= 16 else _decode_by_fields(codes, fmt)
+    return flushed(values, fmt) if flushes else values

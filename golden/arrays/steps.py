@@ -47,7 +47,7 @@ def fused_step(
     """
     product = a * b
     total, error = _sum_and_error(product, acc)
-    if choice.rounding is Rounding.DOWN:  # a sum of 0 is negative, but for that of two zeros, whose host sum is right
+    if choice.rounding is Rounding.DOWN:  # a sum of 0 is negative; the host is right for two zeros
         total = np.where((total == 0) & (np.signbit(product) != np.signbit(acc)), -0.0, total)
     if choice.rounding is Rounding.STOCHASTIC:
         choice = replace(choice, parts=(total, error))

@@ -1,8 +1,8 @@
 """Tables of conversions: what every code of a source of at most 16 bits becomes, looked up instead of computed.
 
-A float32 has a table, too, where the destination is narrow: its upper 16 bits, the last of which is set if any bit
-below is, are the number rounded to odd at 8 bits of precision, and a rounding to fewer than 7 bits does not tell that
-from the number itself.
+Narrow destinations have a table for float32, too. Its index is the upper 16 bits, the last of them set if any lower bit
+is: the number rounded to odd at 8 bits of precision. Rounding that to fewer than 7 bits gives the same result as
+rounding the number itself.
 The tables are made by the rounding that they stand for. A stochastic rounding has none: it needs every digit.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["Table", "converted", "look_up", "table_of"]
 
 
 class Table(NamedTuple):
-    """What each index becomes: code, its value as float32, and flags."""
+    """The results for each index: code, its value as float32, and flags."""
 
     codes: NDArray[Any]
     values: NDArray[np.float32]
@@ -44,7 +44,7 @@ def converted(
 ) -> tuple[NDArray[Any], Flags]:
     """Convert by computing: codes and flags."""
     with np.errstate(all="ignore"):
-        values = codes_to_float64(codes, source)
+        values = codes_to_float64(codes, source, flushes=choice.flushes)
         rounded = round_float64(values, destination, choice)
         flags = rounding_flags(values, rounded, destination, choice)
     signalling = source.is_signalling(codes).astype(np.uint8) * np.uint8(Flag.INVALID)
@@ -52,12 +52,12 @@ def converted(
 
 
 @lru_cache(maxsize=128)
-def _table(source: FloatFormat, destination: FloatFormat, rounding: Rounding, saturates: bool) -> Table:
+def _table(source: FloatFormat, destination: FloatFormat, rounding: Rounding, saturates: bool, flushes: bool) -> Table:
     if source == FP32:
         given = np.arange(1 << 16, dtype=np.uint32) << 16
     else:
         given = np.arange(1 << source.width, dtype=np.uint32).astype(code_dtype(source))
-    codes, flags = converted(given, source, destination, RoundingChoice(rounding, saturates))
+    codes, flags = converted(given, source, destination, RoundingChoice(rounding, saturates, flushes=flushes))
     with np.errstate(all="ignore"):
         values = codes_to_float64(codes, destination).astype(np.float32)
     table = Table(codes, np.where(np.isnan(values), np.float32(np.nan), values), flags)
@@ -84,11 +84,13 @@ def table_of(source: FloatFormat, destination: FloatFormat, choice: RoundingChoi
         # Of 8 bits of precision, the last of which gathers those below, a rounding needs its own and one more.
         lowest = destination.emin - destination.fraction_bits
         serves = destination.fraction_bits + 2 <= BF16.fraction_bits and lowest - 2 >= BF16.emin - BF16.fraction_bits
+        # A float32 code that is subnormal counts as 0, a value does not: alike where either is too small.
+        serves = serves and not (choice.flushes and destination.emin <= FP32.emin)
     else:
         serves = source.width <= 16
     if not serves or (source.width > 8 and count < 1 << 12):
         return None
-    return _table(source, destination, choice.rounding, choice.saturates)
+    return _table(source, destination, choice.rounding, choice.saturates, choice.flushes)
 
 
 def _index(bits: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -67,6 +67,7 @@ def matmul_values(
     seed: int | None = None,
     call: int | None = None,
     random_bits: int | None = None,
+    subnormals: str | None = None,
     counts: bool | str = False,
     counted_rows: int | slice | ArrayLike | None = None,
     backend: str | ProductBackend | None = None,
@@ -84,8 +85,9 @@ def matmul_values(
         Values, rounded once to the outer format, from which the totals start; it broadcasts to the result.
     out : FloatFormat or str, optional
         Rounds the result once more; the outer format of the reduction unless given.
-    rounding, out_rounding, seed, call, random_bits, backend
-        As of `dot`; operands and initial values are rounded to nearest even.
+    rounding, out_rounding, seed, call, random_bits, subnormals, backend
+        As of `dot`; operands and initial values are rounded to nearest even. With ``subnormals="flush"``, those
+        that are subnormal after it count as zeros.
     counts, counted_rows
         As of `matmul`; the rounding of the operands is counted nowhere.
 
@@ -105,7 +107,7 @@ def matmul_values(
     """
     whole = reduction_of(
         operand=operand, level=level, chunk=chunk, reduction=reduction, out=out, rounding=rounding,
-        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits,
+        out_rounding=out_rounding, seed=seed, call=call, random_bits=random_bits, subnormals=subnormals,
     )  # fmt: skip
     x, y = as_values(a, "a"), as_values(b, "b")
     shape = matmul_shape(x, y)

@@ -1,4 +1,4 @@
-"""What this machine has of all that kernels on cards need."""
+"""Whether this machine has everything that kernels on cards need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Card(NamedTuple):
 
 
 class Info(NamedTuple):
-    """Versions of compiler and driver, None for what is missing; the cards; where compiled kernels are kept."""
+    """Versions of compiler and driver (None if missing), the cards, and the folder of compiled kernels."""
 
     nvrtc: str | None
     driver: str | None
@@ -37,7 +37,7 @@ def available() -> bool:
 
 
 def info() -> Info:
-    """Return what this machine has; nothing of it is an error."""
+    """Return the compiler, driver and cards of this machine; never raises if some are missing."""
     version, cards = _driver()
     return Info(nvrtc_version(), version, cards, ARCHITECTURES, str(cache_folder()))
 

@@ -11,7 +11,7 @@ from golden.rounding import Randomness
 
 __all__ = ["LARGEST_SOFTMAX_WIDTH", "blocks_launch", "rounding_launch", "softmax_launch"]
 
-# What a block has: constants of elementwise.h and softmax.h.
+# Values and rows of a block, as elementwise.h and softmax.h define them.
 _VALUES, _ROWS = 4096, 64
 
 _PER_LANE = 4  # values of a block that a thread has, in blocks that are not too large
@@ -63,7 +63,7 @@ def blocks_launch(
 ) -> Launch:
     """Return the launch that rounds contiguous rows to blocks of elements with one scale each, and back.
 
-    The results are those of ``golden.mx.dequantize(*golden.mx.quantize(x))`` along the rows, with zeros behind each.
+    The results equal ``golden.mx.dequantize(*golden.mx.quantize(x))`` of the rows, each padded with zeros.
 
     Parameters
     ----------

@@ -64,8 +64,8 @@ def merged(lengths: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[Ax
             columns.append(along)
     if len(kept) > AXES:
         raise ValueError(
-            f"batch: got shape {tuple(lengths)}, of which {len(kept)} axes have strides of their own, at most {AXES} "
-            "may; make the operands contiguous"
+            f"batch: got shape {tuple(lengths)} with strides that need {len(kept)} axes, must need at most {AXES}; "
+            "make the operands contiguous"
         )
     return Axes(tuple(kept)), [tuple(column[matrix] for column in columns) for matrix in range(len(strides))]
 

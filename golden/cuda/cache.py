@@ -16,7 +16,7 @@ __all__ = ["Cubin", "Resources", "cache_folder", "read", "write"]
 
 
 class Resources(NamedTuple):
-    """What one thread, or one block, of a kernel takes.
+    """The resources of one thread, or of one block, of a kernel.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Resources(NamedTuple):
 
 
 class Cubin(NamedTuple):
-    """A compiled variant: what the driver loads, and what each of its kernels takes."""
+    """A compiled variant: the image that the driver loads, and the resources of each kernel."""
 
     image: bytes
     kernels: dict[str, Resources]
@@ -66,7 +66,7 @@ def _temporary() -> Path:
     try:
         folder.mkdir(mode=0o700)
     except FileExistsError:
-        # What lies in there is run: it must not be somebody else's.
+        # Code in this folder is run, so the folder must belong to this user.
         found = folder.lstat()
         if found.st_uid != user or not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o022:
             folder = Path(tempfile.mkdtemp(prefix="cbfloat-"))

@@ -52,7 +52,7 @@ _OPTIONS = (
     "--ptxas-options=-v",
     f'-DCBFLOAT_NAMES_OF_GOLDEN="{NAMES}"',
 )
-# What the sources take from the standard headers, which NVRTC does not have.
+# The declarations that the sources need from the standard headers, which NVRTC does not have.
 _STANDARD = {
     "cstdint": """#pragma once
 typedef signed char int8_t;
@@ -110,7 +110,7 @@ def sources() -> dict[str, str]:
 
 
 def cubin(variant: Steps | None, architecture: int) -> bytes:
-    """Return what the driver loads for a variant; see `compiled`."""
+    """Return the image that the driver loads for a variant; see `compiled`."""
     return compiled(variant, architecture).image
 
 
@@ -207,7 +207,7 @@ def assembled(kernels: str, architecture: int, options: list[str]) -> bytes:
 def _compile(
     nvrtc: Any, name: str, architecture: int, options: list[str], given: dict[str, str], what: str = "CUBIN"
 ) -> tuple[bytes, str]:
-    """Return what is asked for, and the log."""
+    """Return the compiled code of type `what`, and the log."""
     headers = {**_STANDARD, **{file: text for file, text in given.items() if file != _ROOT}}
     code, program = nvrtc.nvrtcCreateProgram(
         given[_ROOT].encode(),
@@ -248,7 +248,7 @@ _FUNCTION = re.compile(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry
 
 
 def resources_in(log: str) -> dict[str, Resources]:
-    """Return what each kernel takes, from what the assembler says of it."""
+    """Read the resources of each kernel from the assembler's log."""
 
     def number(pattern: str, text: str) -> int:
         return sum(int(found) for found in re.findall(pattern, text))

@@ -73,21 +73,21 @@ class Exponents(ctypes.Structure):
 
 
 class Wanted(NamedTuple):
-    """What a launch that counts is asked for, by addresses on the card.
+    """The outputs that a counting launch fills, by addresses on the card.
 
     Parameters
     ----------
     numbers : int
-        Address of `NUMBERS` arrays of int64 of the form's shape, to which is added what is found.
+        Address of `NUMBERS` arrays of int64 of the form's shape; the launch adds its counts to them.
     form : True, "rows" or "sum"
         Arrays of numbers for each result, (..., computed, N), for each row, (..., computed), or of one number.
     rows : int
         Address of an int64 table of the rows that are computed and counted, `computed` of them; 0: all are.
     reference : int
         Address of a float32 array (..., computed, N) for products of the same values in fp32: a chain of fused steps,
-        and then the initial value; 0: nobody asks.
+        and then the initial value; 0: not wanted.
     only_if : int
-        Address of an int64 on the card: where it holds 0, nothing is done. 0: it is done.
+        Address of an int64 on the card: if that holds 0, the launch does nothing. 0: it always runs.
     """
 
     numbers: int

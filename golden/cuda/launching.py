@@ -15,14 +15,14 @@ __all__ = ["CudaDevice", "Device", "Runtime"]
 
 
 class Device(Protocol):
-    """What runs kernels: a card, or the tests' build of them for this machine.
+    """A device that runs kernels: a card, or the tests' build of them for this machine.
 
     Attributes
     ----------
     processors : int
         Its multiprocessors, for which tiles are chosen.
     native : tuple of bool
-        Whether it has fused steps of its own in float16 and in bfloat16.
+        Whether it has native fused steps in float16 and in bfloat16.
     """
 
     processors: int
@@ -76,7 +76,7 @@ class CudaDevice:
         self.architecture = architecture_for(capability)
         self._driver = _driver()
         self.native = True, self.architecture >= WITH_NATIVE_BFLOAT16
-        #: What has been compared with the CPU.
+        #: The kernels that have been compared with the CPU.
         self.checked: set[Any] = set()
         self._modules: dict[Steps | None, Any] = {}
         self._kernels: dict[tuple[Steps | None, str], Any] = {}
@@ -125,7 +125,7 @@ class CudaDevice:
             self._thread.has_context = True
 
     def _call(self, function: str, *given: Any) -> Any:
-        """Call the driver; return what it returns beside the code of an error."""
+        """Call the driver; return its results without the error code."""
         code, *results = getattr(self._driver, function)(*given)
         if int(code):
             _, text = self._driver.cuGetErrorString(code)

@@ -321,9 +321,11 @@ def plan_product(
     Raises
     ------
     ValueError
-        If the strides along the batch need more axes than the kernels know, or there are more tiles than a launch has
-        blocks.
+        If the strides along the batch need more axes than the kernels know, there are more tiles than a launch has
+        blocks, or subnormals are to be flushed.
     """
+    if reduction.flushes:
+        raise ValueError("subnormals: got 'flush', must be 'keep' for the kernels of cards")
     lengths, (m, k, n), a, b, result, initial = _with_rows_merged(arrays)
     given = [a, b, result] if initial is None else [a, b, result, initial]
     axes, strides = merged(lengths, [each.axes for each in given])

@@ -51,7 +51,7 @@ def _is_short(fmt: FloatFormat) -> bool:
 
 
 def _scale(fmt: FloatFormat) -> int:
-    """Return the exponent that makes the smallest normal value that of float, 2^-126."""
+    """Return the exponent of the scale that moves the smallest normal value to float's, 2^-126."""
     return -126 - fmt.emin
 
 
@@ -72,7 +72,7 @@ def _packs(fmt: FloatFormat, exponent: int) -> bool:
 
 @lru_cache(maxsize=256)
 def choose(reduction: Reduction, halves: bool, brains: bool) -> Scales:
-    """Return steps and scales; `halves` and `brains` say whether float16 and bfloat16 may run in the card's own."""
+    """Return steps and scales; `halves` and `brains` allow the native steps in float16 and bfloat16."""
     formats = carrier(reduction.factors), reduction.inner, reduction.outer
     return choose_for(formats, reduction.chunk, reduction.rounding, halves, brains)
 
@@ -102,7 +102,7 @@ def choose_for(
         return generic
     if not -126 <= total - exponent <= 127:
         return generic
-    # The scale of the products is that of the second operand as far as that has room, and of the first beyond.
+    # The second operand takes the scale of the products as far as it has room; the first takes the rest.
     b = exponent
     while b != 0 and not _packs(operand, b):
         b += 1 if b < 0 else -1

@@ -1,4 +1,4 @@
-"""The variants of the kernels: which there are, what they are called, and what the compiler is told of each."""
+"""The variants of the kernels: their list, their names, and their macros for the compiler."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _IN_EVERY_MODE = (
 _NATIVE = (("float16", "single"), ("float16", "scaled"), ("bfloat16", "single"), ("bfloat16", "scaled"))
 _OLDEST = 75
 
-#: The oldest architecture with fused steps of its own in bfloat16.
+#: The oldest architecture with native fused steps in bfloat16.
 WITH_NATIVE_BFLOAT16 = 80
 
 

@@ -88,7 +88,7 @@ def matmul(a: Matrix, b: Matrix, result: Matrix, operand: FloatFormat, rule: Acc
     result : float32 array
         The initial totals, in whose place the new ones come.
     """
-    if b.ndim == 2 and a.ndim > 2:  # one matrix for the whole batch: its rows are those of one product
+    if b.ndim == 2 and a.ndim > 2:  # one matrix for the whole batch: all rows form one product
         rows = prod(a.shape[:-1])
         return matmul(a.reshape(rows, a.shape[-1]), b, result.reshape(rows, result.shape[-1]), operand, rule)
     *batch, rows, columns = result.shape

@@ -1,4 +1,4 @@
-"""What the compiled library counts of a product (NUMERICS section 11): the request that it takes, and its answer."""
+"""Counts of a product by the compiled library (NUMERICS section 11): the request, and the answer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CountSink:
     rows : int64 array, optional
         Which rows are counted, all unless given.
     has_rows : bool
-        Whether the results are those of matrices: those of dot products have any shape.
+        Whether the results are matrices; results of dot products may have any shape.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class CountSink:
         if rows is not None:
             mask = np.zeros(self._results[-2], np.uint8)
             mask[rows] = 1
-            # The rows of a batch may be those of one matrix.
+            # A batch may be computed as the rows of one matrix.
             self._mask = np.tile(mask, prod(self._results[:-2]))
 
     def request(self) -> bytes:
@@ -59,7 +59,7 @@ class CountSink:
         return _COUNTING.pack(self._form, mask, address(self._events), address(self._largest))
 
     def counts(self, products: int, promotions: int) -> Counts:
-        """Return what was counted of results of so many steps each."""
+        """Return the counts, where each result took this many products and promotions."""
         events, largest = self._events, self._largest
         if self._rows is not None and self._form != _SUM:
             axis = -2 if self._form == _EACH else -1

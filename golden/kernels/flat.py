@@ -15,7 +15,7 @@ __all__ = ["convert", "decode", "encode", "quantize"]
 
 
 def _serves(fmt: FloatFormat) -> bool:
-    """Tell whether the library has the format: its codes are of 2 or 4 bytes, its special codes those of IEEE 754."""
+    """Tell whether the library has the format: codes of 2 or 4 bytes, with the special codes of IEEE 754."""
     return fmt.has_inf and fmt.width > 8
 
 
@@ -38,7 +38,7 @@ def encode(values: NDArray[Any], fmt: FloatFormat) -> NDArray[Any] | None:
 
 
 def quantize(values: NDArray[Any], fmt: FloatFormat, out: NDArray[np.float32]) -> bool:
-    """Round float32 or float64 values to those of the format, into a contiguous array; False if NumPy has to do it."""
+    """Round float32 or float64 values to the format, into a contiguous array; False if NumPy must do it."""
     served = active()
     if served is None or not fmt.has_inf:
         return False

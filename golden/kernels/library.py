@@ -71,8 +71,8 @@ def declared(library: ctypes.CDLL) -> ctypes.CDLL:
     library.cbfloat_names.argtypes, library.cbfloat_names.restype = [], ctypes.c_char_p
     if (names := library.cbfloat_names().decode()) != NAMES:
         raise ImportError(
-            f"{library._name}: got modes and events {names!r}, must be {NAMES!r} as golden has them; make those of "
-            "names.h the same and build it again with pip install -e ."
+            f"{library._name}: got modes and events {names!r}, must be {NAMES!r} as in golden; make names.h "
+            "agree and build it again with pip install -e ."
         )
     number, pointer, integer = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int
     library.cbfloat_encode.argtypes = [integer, integer, number, number, pointer, integer, pointer]
@@ -167,7 +167,7 @@ def _current() -> _Setting:
     if _setting is None:
         given = os.environ.get("CBFLOAT_KERNELS", "") or "auto"
         if os.environ.get("CBFLOAT_BACKEND") not in (None, "", "kernels"):
-            given = "numpy"  # for what is no product; `golden.arrays.backends` reads the name
+            given = "numpy"  # for calls other than products; `golden.arrays.backends` reads the name
         threads, is_given = _threads_of_environment(), bool(os.environ.get("CBFLOAT_THREADS"))
         _setting = _Setting(_checked_path(given, "CBFLOAT_KERNELS"), threads, given != "auto", is_given)
         _active = _setting.active()
@@ -175,12 +175,12 @@ def _current() -> _Setting:
 
 
 def active() -> Active | None:
-    """Return what serves a call now; None means NumPy.
+    """Return the library and path that serve a call now; None means NumPy.
 
     Raises
     ------
     ValueError
-        If ``CBFLOAT_KERNELS`` or ``CBFLOAT_THREADS`` holds what this machine or the library has not.
+        If this machine or the library cannot provide the value of ``CBFLOAT_KERNELS`` or ``CBFLOAT_THREADS``.
     """
     if _setting is None:
         _current()

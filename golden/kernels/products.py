@@ -237,7 +237,7 @@ def matmul(
     a, b = strided(_of_two_bytes(a)), strided(_of_two_bytes(b))
     start = None if initial is None else strided(_of_two_bytes(initial))
     if b.ndim == 2 and a.ndim > 2:
-        # One matrix for the whole batch: its rows are those of one product, which is quicker than many.
+        # One matrix for the whole batch: one product of all rows is quicker than many products.
         rows, columns = prod(a.shape[:-1]), result.shape[-1]
         if start is not None:
             start = np.broadcast_to(start, result.shape).reshape(rows, columns)

@@ -98,7 +98,7 @@ def _run(
     formats: _Formats,
     ends: tuple[int, ...] = (),
 ) -> bool:
-    """Call a function for planes that are as those of the result, unless `ends` is their shape."""
+    """Call a function whose planes are the result's, unless `ends` gives their shape."""
     values, *_, result = arrays
     served, axes = active(), len(windows.kernel)
     if served is None or not all(fmt.has_inf for fmt in formats) or not (values.size and result.size):

@@ -18,7 +18,7 @@ __all__ = ["BLOCK", "SCALE_BIAS", "SCALE_NAN", "as_blocks", "dequantize", "quant
 #: Values in a block unless told otherwise.
 BLOCK = 32
 
-#: What a scale's code is above its exponent.
+#: Bias of a scale: its code less its exponent.
 SCALE_BIAS = 127
 
 #: The code of a scale that is NaN.

@@ -55,7 +55,7 @@ def _as_elements(element: FloatFormat | str | tuple[Any, Any]) -> tuple[FloatFor
     if not isinstance(element, tuple):
         element = element, element
     if len(element) != 2:
-        raise ValueError(f"element: got {len(element)} formats, must be one, or two: those of a and of b")
+        raise ValueError(f"element: got {len(element)} formats, must be one, or two: for a and for b")
     return as_format(element[0], "element"), as_format(element[1], "element")
 
 
@@ -122,7 +122,7 @@ def _reduce(
         total = chain.step(sums[..., number], scales[..., number], total, plan.outer, PLAIN, **options)
     if chain.tally is None or inside.tally is None:
         return total, None
-    # The chunks of a result are the last axis of what was counted within them.
+    # In the counts of the steps within chunks, the last axis is the chunks of a result.
     return total, counts_in_form(inside.tally.counts(), "rows") + chain.tally.counts()
 
 

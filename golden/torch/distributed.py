@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from golden.torch.cerebras.cluster import CSConfig
-from golden.torch.cerebras.steps import check_count
 from golden.torch.common import processes
+from golden.torch.common.arguments import check_count
 
 ClusterConfig = CSConfig
 

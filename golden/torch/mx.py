@@ -13,12 +13,13 @@ import torch
 from torch.autograd import forward_ad
 
 from golden.formats import FloatFormat, as_format
+from golden.lines import format_text
 from golden.mx import BLOCK
+from golden.torch.common.arguments import check_count
 from golden.torch.products.functions.gradients import without_tangents
 from golden.torch.products.functions.products import check_tensors
 from golden.torch.products.functions.products import linear as exact_linear
 from golden.torch.products.operators.registered import rounded_to_blocks
-from golden.torch.settings.reductions import format_text
 
 __all__ = ["fake_quantize", "linear"]
 
@@ -89,10 +90,7 @@ def fake_quantize(
         raise ValueError("x: got a tensor of shape (), must have an axis for the blocks to lie along")
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis: got {axis}, must be {-x.ndim} to {x.ndim - 1} for a tensor of shape {tuple(x.shape)}")
-    if not isinstance(block, int) or isinstance(block, bool):
-        raise TypeError(f"block: got {block!r}, must be an int of at least 1")
-    if block < 1:
-        raise ValueError(f"block: got {block}, must be at least 1")
+    check_count(block, "block")
     function = _FakeQuantizeWithoutTangents if forward_ad._current_level >= 0 else _FakeQuantize
     result: torch.Tensor = function.apply(x, formats[0], formats[1], axis, min(block, _LONGEST))
     return result

@@ -1,14 +1,15 @@
 """The effects of low precision inside the products of a training, by module, pass and operation: ``cstorch.observe``.
 
 Exact products pass by an `Observer` in the steps that are observed, and by nothing else in the others. It finds the
-place of a product (`attribution`), takes a few rows of it (`samples`), counts the events in them (`counting`), and the
-exponents of all values (`histograms`). The counts of a step (`tallies`) are summed over the processes, judged
-(`causes`), and written (`rows`, `writing`). At the end, the levels that the report advises are tried (`trial`).
+place of a product (`attribution`), takes a few rows of it (`samples`), and counts the events in them and the exponents
+of all values (`tallies`). The counts of a step are summed over the processes, judged, and written (`rows`, `writing`).
+At the end, the levels that the report advises are tried (`trial`).
 """
 
 from golden.torch.instruments.observe.observation import Observation, ObservationSettings, as_settings, observe
 from golden.torch.instruments.observe.report import ObservationReport, WorstPlace
-from golden.torch.instruments.observe.rows import (
+from golden.torch.instruments.rows import (
+    NAME,
     DistanceRow,
     EventsRow,
     FirstBadRow,
@@ -20,7 +21,6 @@ from golden.torch.instruments.observe.rows import (
     TrialRow,
     read_rows,
 )
-from golden.torch.instruments.observe.writing import NAME
 
 __all__ = [
     "NAME",

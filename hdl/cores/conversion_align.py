@@ -7,7 +7,7 @@
     aligned      [ exponent_field | fraction | guard | sticky ]        of the destination
 
 If the destination's smallest normal number is the larger of the two, numbers below it move right. If it is the smaller,
-subnormals of the source move left. No conversion needs both.
+subnormals of the source move left. No conversion needs both, and none where subnormals are flushed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hdl.float_shape import FloatShape, FloatView
 __all__ = ["Align", "Unpack", "aligned_layout", "unpacked_layout"]
 
 _CLASS = ("sign", "is_nan", "is_signalling", "is_infinite")
+_FLUSHED = ("is_low", "is_zero")
 
 
 def _reach(plan: ConversionPlan) -> int:
@@ -34,6 +35,8 @@ def _reach(plan: ConversionPlan) -> int:
 
 def _farthest(plan: ConversionPlan) -> int:
     """Return the longest shift distance that can affect the result."""
+    if plan.flushes:
+        return 0
     reach = _reach(plan)
     return min(reach, plan.word_width) if reach >= 0 else min(-reach, plan.source.precision)
 
@@ -58,6 +61,9 @@ def aligned_layout(plan: ConversionPlan) -> data.StructLayout:
 
     ``exponent_field`` is wide enough for every source number and for a carry out of rounding. A field of 0 stands for
     a zero or a subnormal.
+
+    Where subnormals are flushed, a field of 0 stands for a number that a carry may make the smallest normal one;
+    ``is_low`` for one that is smaller, and for a zero; ``is_zero`` for a zero, as which a subnormal code counts.
     """
     widths = {
         "sticky": 1,
@@ -65,7 +71,7 @@ def aligned_layout(plan: ConversionPlan) -> data.StructLayout:
         "fraction": plan.destination.fraction_bits,
         "exponent_field": (_largest_field(plan) + 1).bit_length(),
     }
-    return data.StructLayout(widths | dict.fromkeys(_CLASS, 1))
+    return data.StructLayout(widths | dict.fromkeys((*_CLASS, *(_FLUSHED if plan.flushes else ())), 1))
 
 
 class Unpack(wiring.Component):
@@ -91,7 +97,12 @@ class Unpack(wiring.Component):
         view = FloatView(FloatShape(source), self.code)
         is_normal = named(m, "is_normal", view.exponent_field.any())
         what = classify(source, self.code)
-        distance = self._to_the_right(view, is_normal) if _reach(self.plan) >= 0 else self._to_the_left(m, view)
+        if self.plan.flushes:
+            distance: Value = C(0, 0)
+        elif _reach(self.plan) >= 0:
+            distance = self._to_the_right(view, is_normal)
+        else:
+            distance = self._to_the_left(m, view)
         m.d.comb += [
             o.significand.eq(Cat(view.fraction, is_normal)),
             o.exponent_field.eq(view.exponent_field),
@@ -133,7 +144,10 @@ class Align(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         i, o, plan = self.i, self.o, self.plan
-        word, lost, field = self._right(m) if _reach(plan) >= 0 else self._left(m)
+        if plan.flushes:
+            word, lost, field = self._in_place(m)
+        else:
+            word, lost, field = self._right(m) if _reach(plan) >= 0 else self._left(m)
         m.d.comb += [
             Cat(o.guard, o.fraction).eq(word[:-1]),
             o.sticky.eq(lost),
@@ -148,6 +162,15 @@ class Align(wiring.Component):
         if spare >= 0:
             return Cat(C(0, spare), significand), C(0, 1)
         return significand[-spare:], significand[:-spare].any()
+
+    def _in_place(self, m: Module) -> tuple[Value, Value, Value]:
+        i, o, reach = self.i, self.o, _reach(self.plan)
+        m.d.comb += [
+            o.is_zero.eq(~i.significand[-1]),
+            o.is_low.eq(~i.significand[-1] | ~at_least(i.exponent_field, reach)),
+        ]
+        field = add_constant(i.exponent_field, -reach, len(o.exponent_field))
+        return *self._fitted(i.significand), Mux(at_least(i.exponent_field, reach + 1), field, 0)
 
     def _right(self, m: Module) -> tuple[Value, Value, Value]:
         i, reach = self.i, _reach(self.plan)

@@ -29,6 +29,8 @@ class FinishConversion(wiring.Component):
     The carry turns the largest subnormal into the smallest normal, and a full fraction into the next binade. The word
     is wide enough for every source number; a result is too large if it is above the largest finite code.
 
+    Where subnormals are flushed, a number whose exponent field is 0 after the carry becomes a zero.
+
     For a mode that the unit lacks, code and flags are 0.
 
     Parameters
@@ -60,6 +62,13 @@ class FinishConversion(wiring.Component):
             is_lost = named(m, "is_lost", i.guard.any() | i.sticky)
             more = named(m, "more", Cat(self._increment(chosen, 0, lowest=i.fraction[0])))
             total = named(m, "rounded", (kept + more)[: len(kept)])
+        if plan.flushes:
+            is_low = i.is_low | ~total[destination.fraction_bits :].any()
+            is_flushed = named(m, "is_flushed", is_low)
+            total = named(m, "flushed", Mux(is_flushed, 0, total))
+            is_tiny = is_flushed & ~i.is_zero
+            is_lost = (is_lost | is_tiny) & ~i.is_zero
+        elif not plan.is_exact:
             # Tininess after rounding: with an unbounded exponent the result would keep one more bit. It reaches the
             # smallest normal only if these bits are all ones and the bits after them round it up.
             becomes_normal = i.fraction.all() & i.guard[-1] & self._increment(chosen, 1, lowest=1)

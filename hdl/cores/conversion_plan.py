@@ -28,6 +28,8 @@ class ConversionPlan:
         Bits of a random number, if ``stochastic`` is among the modes.
     with_flags : bool
         Whether flags are computed; they are 0 otherwise.
+    flushes : bool
+        Whether subnormal codes and results become zeros of their sign (NUMERICS section 12).
     """
 
     source: FloatFormat
@@ -36,12 +38,14 @@ class ConversionPlan:
     overflow: str = OVERFLOWS[0]
     random_bits: int = DEFAULT_RANDOM_BITS
     with_flags: bool = True
+    flushes: bool = False
 
     @property
     def is_plain(self) -> bool:
         """Whether it is the default conversion of IEEE 754, which has a shorter datapath."""
         only_nearest = self.roundings == (Rounding.NEAREST_EVEN,)
-        return only_nearest and not self.saturates and self.source.has_inf and self.destination.has_inf
+        is_ieee = self.source.has_inf and self.destination.has_inf
+        return only_nearest and is_ieee and not (self.saturates or self.flushes)
 
     @property
     def saturates(self) -> bool:
@@ -66,7 +70,7 @@ class ConversionPlan:
         """
         if self.is_exact:
             return 0
-        return 1 + (self.random_bits if self.is_stochastic else 1)
+        return (not self.flushes) + (self.random_bits if self.is_stochastic else 1)
 
     @property
     def word_width(self) -> int:

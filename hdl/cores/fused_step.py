@@ -13,15 +13,15 @@ from hdl.cores.bundle import Bundle
 from hdl.cores.far import add_far, align_by_groups, align_within, compare_exponents, exponent_difference
 from hdl.cores.multiplier import Multiplier
 from hdl.cores.near import count_leading_digits, first_shift, near_difference, second_shift
-from hdl.cores.operand import inspect_operand, normalise_operand, split_code
-from hdl.cores.outcome import decide_class, finish, pack_result
+from hdl.cores.operand import classify_flushed, inspect_flushed, inspect_operand, normalise_operand, split_code
+from hdl.cores.outcome import align_result, decide_class, finish, pack_result
 from hdl.cores.product import combine_operands, normalise_product, product_bias
 from hdl.cores.result import result_layout
 from hdl.cores.round_step import join_paths, normalise_sum, round_sum
 from hdl.cores.specials import is_special_field
 from hdl.cores.step_formats import StepFormats
-from hdl.cores.swamping import watch_addends
-from hdl.cores.words import choose, select_width
+from hdl.cores.swamping import watch_addends, watch_distance
+from hdl.cores.words import choose, named, select_width
 
 __all__ = ["FusedStep", "Pipe", "add_product", "code_of", "multiply_operands"]
 
@@ -60,12 +60,25 @@ def multiply_operands(
     Bundle
         The result of `combine_operands`, and ``significand``.
     """
-    split = pipe.after("issue", Bundle(a=a, b=b))
-    a, b = (inspect_operand(m, formats.operands, pipe.format, each) for each in (split.a, split.b))
+    bias = product_bias(m, formats, pipe.format, pipe.accumulator_format)
+    # A single bias is a constant, which needs no register.
+    chosen = {"bias": bias} if len(formats.operands) * len(formats.accumulators) > 1 else {}
+    split = pipe.after("issue", Bundle(a=a, b=b, **chosen))
+    if formats.flushes:
+        are_numbers = named(m, "are_numbers", split.a.is_normal & split.b.is_normal)
+        a, b = (
+            inspect_flushed(formats.operands, pipe.format, each, mask)
+            for each, mask in ((split.a, are_numbers), (split.b, C(1)))
+        )
+    else:
+        a, b = (inspect_operand(m, formats.operands, pipe.format, each) for each in (split.a, split.b))
     biased = Signal(signed(formats.product_exponent_width), name="biased_exponent")
-    m.d.comb += biased.eq(a.exponent + product_bias(m, formats, pipe.format, pipe.accumulator_format))
+    m.d.comb += biased.eq(a.exponent + (split.bias if chosen else bias))
     inspected = pipe.after("unpack", Bundle(a=a.but(exponent=biased), b=b))
-    a, b = normalise_operand(m, inspected.a), normalise_operand(m, inspected.b)
+    if formats.flushes:
+        a, b = classify_flushed(inspected.a), classify_flushed(inspected.b)
+    else:
+        a, b = normalise_operand(m, inspected.a), normalise_operand(m, inspected.b)
     # The multiplier contains the ranks around it.
     m.d.comb += [multiplier.a.eq(a.significand), multiplier.b.eq(b.significand)]
     del a.significand, b.significand
@@ -97,7 +110,8 @@ def add_product(
     product : Bundle
         The result of `multiply_operands`.
     read : function
-        Returns the accumulator at rank ``read``: ``sign``, ``exponent`` (1 for a subnormal) and ``significand``.
+        Returns the accumulator at rank ``read``: ``sign``, ``exponent`` and ``significand``. The exponent of a
+        subnormal is 1; where these are flushed, that of a zero is 0.
     read_class : function
         Returns its class at rank ``align``, where it is first needed: ``is_infinite``, ``is_nan``, ``invalid``.
     watches : bool
@@ -144,6 +158,8 @@ def add_product(
         ),
     )
 
+    if watches:
+        watched["watched"] = watch_distance(formats, pipe.accumulator_format, step.watched)
     is_near = step.is_near
     far = align_by_groups(m, step.far, step.subtract, is_near)
     step = pipe.after(
@@ -157,7 +173,7 @@ def add_product(
             ),
             product=step.product,
             accumulator=step.accumulator.without("exponent"),
-            **_watched(step),
+            **watched,
         ),
     )
 
@@ -167,20 +183,24 @@ def add_product(
         "align",
         Bundle(
             near=near.but(difference=Mux(is_near, near.difference, 0), negative=near.negative & is_near),
-            far=far.without("upper", "lower").but(sum=add_far(m, far), at_smallest=far.exponent == 1),
+            far=far.without("upper", "lower").but(
+                sum=add_far(m, far), at_smallest=C(0, 1) if formats.flushes else far.exponent == 1
+            ),
             product=step.product,
             accumulator=read_class().but(sign=step.accumulator.sign),
             **_watched(step),
         ),
     )
 
-    total = join_paths(m, formats, pipe.accumulator_format, step.near, second_shift(m, step.near), step.far)
+    controls = pipe.controls if formats.controls.size else None
+    total = join_paths(m, formats, pipe.accumulator_format, step.near, second_shift(m, step.near), step.far, controls)
     outcome = decide_class(step.product, step.accumulator)
     step = pipe.after("add", Bundle(total=total, outcome=outcome, **_watched(step)))
     controls = pipe.controls if formats.controls.size else None
     normal = normalise_sum(m, formats, pipe.accumulator_format, step.total, controls)
     step = pipe.after("normalise", Bundle(normal=normal, outcome=step.outcome, **_watched(step)))
-    rounded = round_sum(m, formats, pipe.accumulator_format, step.normal)
+    controls = pipe.controls if formats.controls.size else None
+    rounded = round_sum(m, formats, pipe.accumulator_format, step.normal, controls)
     # From here on, the sign also serves an infinity.
     sign = Mux(step.outcome.is_infinite, step.outcome.infinite_sign, rounded.sign)
     return rounded.but(sign=sign, outcome=step.outcome, **_watched(step))
@@ -197,10 +217,13 @@ def code_of(m: Module, formats: StepFormats, pipe: Pipe, code: Value) -> tuple[B
     split = split_code(m, formats.accumulators, index, code)
     is_ones = choose(index, [is_special_field(fmt, split.field) for fmt in formats.accumulators])
     has_fraction = split.fraction.any()
+    fraction, lowest = split.fraction, split.field[0] | ~split.is_normal
+    if formats.flushes:
+        fraction, lowest = split.fraction & split.is_normal.replicate(len(split.fraction)), split.field[0]
     number = Bundle(
         sign=split.sign,
-        exponent=Cat(split.field[0] | ~split.is_normal, split.field[1:]),
-        significand=Cat(split.fraction, split.is_normal),
+        exponent=Cat(lowest, split.field[1:]),
+        significand=Cat(fraction, split.is_normal),
     )
     return number, Bundle(
         is_infinite=is_ones & ~has_fraction,
@@ -268,9 +291,10 @@ class FusedStep(wiring.Component):
         number, its_class = code_of(m, formats, self, self.acc)
         product = multiply_operands(m, formats, self, multiplier, a, b)
         rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class, watches=self.with_swamped)
-        finished = finish(m, formats, self.accumulator_format, rounded, with_flags=self.with_flags)
+        index = self.accumulator_format
+        finished = finish(m, formats, index, rounded, with_flags=self.with_flags)
         m.d.comb += [
-            self.o.bits.eq(pack_result(formats, self.accumulator_format, rounded, finished)),
+            self.o.bits.eq(pack_result(formats, index, align_result(formats, index, rounded), finished)),
             self.o.flags.eq(finished.flags),
         ]
         if self.with_swamped:

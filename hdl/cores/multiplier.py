@@ -1,4 +1,4 @@
-"""The multiplier of significands: generic, or the primitive of a Lattice ECP5 with its registers."""
+"""The multiplier of significands: generic, or the primitive of an FPGA with its registers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["MULTIPLIERS", "Multiplier"]
 
-#: How the multiplier is built: left to synthesis, or as ``MULT18X18D``.
-MULTIPLIERS = ("generic", "ecp5")
+#: How the multiplier is built: left to synthesis, as ``MULT18X18D`` of the ECP5, or as ``MULT18X18`` of Lattice Nexus.
+MULTIPLIERS = ("generic", "ecp5", "nexus")
 
 _PORT_WIDTH = 18
 
@@ -26,7 +26,8 @@ class Multiplier(wiring.Component):
     input_rank, output_rank : bool
         Whether there are registers before and after the multiplication.
     kind : str
-        One of `MULTIPLIERS`. Synthesis infers a multiplier from the generic form but leaves its registers outside.
+        One of `MULTIPLIERS`. Synthesis infers a multiplier from the generic form but leaves its registers outside;
+        for Nexus it takes in the output's alone.
 
     Ports
     -----
@@ -43,9 +44,9 @@ class Multiplier(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        if self.kind == "ecp5":
+        if self.kind in _PRIMITIVES:
             product = Signal(2 * _PORT_WIDTH)
-            m.submodules.primitive = _primitive(self, product)
+            m.submodules.primitive = _PRIMITIVES[self.kind](self, product)
             m.d.comb += self.o.eq(product)
             return m
         factors: tuple[Any, Any] = (self.a, self.b)
@@ -64,7 +65,7 @@ class Multiplier(wiring.Component):
         return m
 
 
-def _primitive(multiplier: Multiplier, product: Signal) -> Instance:
+def _ecp5(multiplier: Multiplier, product: Signal) -> Instance:
     """Instantiate a MULT18X18D with unsigned factors; only the first and last of its three ranks are used."""
     clock_of = {"INPUTA": multiplier.input_rank, "INPUTB": multiplier.input_rank, "OUTPUT": multiplier.output_rank}
     parameters = {f"p_REG_{rank}_CLK": "CLK0" if used else "NONE" for rank, used in clock_of.items()}
@@ -77,3 +78,25 @@ def _primitive(multiplier: Multiplier, product: Signal) -> Instance:
     ports |= {f"o_P{place}": product[place] for place in range(2 * _PORT_WIDTH)}
     ports |= {"i_CLK0": ClockSignal() if has_clock else C(0, 1), "i_CE0": C(1, 1), "i_RST0": C(0, 1)}
     return Instance("MULT18X18D", **parameters, **ports)
+
+
+def _nexus(multiplier: Multiplier, product: Signal) -> Instance:
+    """Instantiate a MULT18X18 with unsigned factors and the ranks that are asked for."""
+    ranks = {"INPUTA": multiplier.input_rank, "INPUTB": multiplier.input_rank, "OUTPUT": multiplier.output_rank}
+    has_clock = multiplier.input_rank or multiplier.output_rank
+    controls = {f"i_CE{place}": C(1, 1) for place in ("A", "B", "OUT")}
+    controls |= {f"i_RST{place}": C(0, 1) for place in ("A", "B", "OUT")}
+    return Instance(
+        "MULT18X18",
+        **{f"p_REG{rank}": "REGISTER" if used else "BYPASS" for rank, used in ranks.items()},
+        i_A=Cat(multiplier.a, C(0, _PORT_WIDTH - multiplier.width)),
+        i_B=Cat(multiplier.b, C(0, _PORT_WIDTH - multiplier.width)),
+        i_SIGNEDA=C(0, 1),
+        i_SIGNEDB=C(0, 1),
+        i_CLK=ClockSignal() if has_clock else C(0, 1),
+        **controls,
+        o_Z=product,
+    )
+
+
+_PRIMITIVES = {"ecp5": _ecp5, "nexus": _nexus}

@@ -35,7 +35,8 @@ def near_difference(m: Module, formats: StepFormats, product: Bundle, accumulato
     -------
     Bundle
         ``difference``: signed, `near_width` bits and a sign; ``limit``: marks the lowest place from which a leading one
-        may move to the top. It is one place lower for each step of the exponent above the smallest.
+        may move to the top. It is one place lower for each step of the exponent above the smallest. There is none, and
+        it is 0, where subnormals are flushed.
     """
     width = formats.near_width
 
@@ -47,6 +48,8 @@ def near_difference(m: Module, formats: StepFormats, product: Bundle, accumulato
     aligned = named(m, "near_product", Mux(places[0], Mux(places[1], below, above), level))
     difference = Signal(signed(width + 1), name="near_difference")
     m.d.comb += difference.eq(at(accumulator.significand, 1) - aligned)
+    if formats.flushes:
+        return Bundle(difference=difference, limit=C(0, width + 1))
     # From the top: a leading one there would result in the accumulator's exponent plus one.
     limit = [accumulator.exponent == place for place in range(width + 1)]
     return Bundle(difference=difference, limit=named(m, "near_limit", Cat(*reversed(limit))))

@@ -1,4 +1,7 @@
-"""From an operand's code to a normalised significand, in three steps; a pipeline may put ranks between them."""
+"""From an operand's code to a normalised significand, in three steps; a pipeline may put ranks between them.
+
+Where subnormals are flushed, there is nothing to normalise: the last two steps only classify the operand.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,16 @@ from hdl.cores.specials import is_special_field
 from hdl.cores.words import choose, named
 from hdl.float_shape import FloatShape, FloatView
 
-__all__ = ["GROUP", "first_group", "inspect_operand", "normalise_operand", "split_code", "zeros_in_groups"]
+__all__ = [
+    "GROUP",
+    "classify_flushed",
+    "first_group",
+    "inspect_flushed",
+    "inspect_operand",
+    "normalise_operand",
+    "split_code",
+    "zeros_in_groups",
+]
 
 #: Places in a group: the search for the leading one finds the group first, then the place within it.
 GROUP = 4
@@ -130,15 +142,60 @@ def normalise_operand(m: Module, operand: Bundle) -> Bundle:
     """
     width, within = len(operand.significand), operand.within
     by_two = named(m, "by_two", Mux(within[1], Cat(C(0, 2), operand.significand)[:width], operand.significand))
-    looks_special = operand.is_ones & ~operand.is_infinite & ~operand.is_nan
-    has_fraction = ~operand.zeros[:-1].all()
-    is_nan = looks_special & has_fraction
     return Bundle(
         sign=operand.sign,
         exponent=operand.exponent - Cat(within, operand.skipped),
         significand=Mux(within[0], Cat(C(0, 1), by_two)[:width], by_two),
         is_zero=operand.zeros.all(),
+        **vars(_special_classes(operand, ~operand.zeros[:-1].all())),
+    )
+
+
+def _special_classes(operand: Bundle, has_fraction: Value) -> Bundle:
+    """Return ``is_infinite``, ``is_nan`` and ``is_signalling`` of an operand."""
+    looks_special = operand.is_ones & ~operand.is_infinite & ~operand.is_nan
+    is_nan = looks_special & has_fraction
+    return Bundle(
         is_infinite=operand.is_infinite | (looks_special & ~has_fraction),
         is_nan=operand.is_nan | is_nan,
         is_signalling=is_nan & ~operand.is_quiet,
+    )
+
+
+def inspect_flushed(formats: Sequence[FloatFormat], index: Value, operand: Bundle, are_numbers: Value) -> Bundle:
+    """Do as `inspect_operand` where subnormals count as zeros.
+
+    Parameters
+    ----------
+    are_numbers : Value
+        Neither factor is a zero: the significand is 0 otherwise. A product of 0 needs it of one factor alone.
+
+    Returns
+    -------
+    Bundle
+        ``sign``, ``exponent``, ``significand``, ``is_zero``, ``has_fraction``, ``is_ones`` (exponent field),
+        ``is_quiet``, ``is_infinite`` and ``is_nan``.
+    """
+    significand = Cat(operand.fraction, 1)
+    return Bundle(
+        sign=operand.sign,
+        exponent=operand.field,
+        significand=significand & are_numbers.replicate(len(significand)),
+        is_zero=~operand.is_normal,
+        has_fraction=operand.fraction.any(),
+        is_ones=choose(index, [is_special_field(fmt, operand.field) for fmt in formats]),
+        is_quiet=operand.fraction[-1],
+        is_infinite=operand.is_infinite,
+        is_nan=operand.is_nan,
+    )
+
+
+def classify_flushed(operand: Bundle) -> Bundle:
+    """Do as `normalise_operand` with the result of `inspect_flushed`."""
+    return Bundle(
+        sign=operand.sign,
+        exponent=operand.exponent,
+        significand=operand.significand,
+        is_zero=operand.is_zero,
+        **vars(_special_classes(operand, operand.has_fraction)),
     )

@@ -12,7 +12,7 @@ from hdl.cores.step_formats import StepFormats
 from hdl.cores.swamping import is_swamped
 from hdl.cores.words import choose, named
 
-__all__ = ["decide_class", "finish", "pack_result"]
+__all__ = ["align_result", "decide_class", "finish", "pack_result"]
 
 
 def decide_class(product: Bundle, accumulator: Bundle) -> Bundle:
@@ -63,12 +63,17 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
     is_beyond = overflow if formats.is_nearest_even else overflow | (is_number & rounded.to_largest)
     # Tininess after rounding: with an unbounded exponent the result would have one more bit, the round bit. It reaches
     # the smallest normal only if its bits are all ones and the bit after them rounds it up.
-    tiny = rounded.is_subnormal & ~(rounded.field[0] & rounded.following)
+    inexact = rounded.inexact
+    if formats.flushes:
+        tiny = rounded.is_subnormal & rounded.has_ones
+        inexact = inexact | tiny
+    else:
+        tiny = rounded.is_subnormal & ~(rounded.field[0] & rounded.following)
     flags = Signal(flags_layout(), name="step_flags")
     if with_flags:
         m.d.comb += [
-            flags.inexact.eq(is_number & (rounded.inexact | is_beyond)),
-            flags.underflow.eq(is_number & tiny & rounded.inexact),
+            flags.inexact.eq(is_number & (inexact | is_beyond)),
+            flags.underflow.eq(is_number & tiny & inexact),
             flags.overflow.eq(is_beyond),
             flags.invalid.eq(outcome.invalid),
         ]
@@ -82,12 +87,26 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
     return finished.but(swamped=named(m, "swamped", is_number & is_swamped(formats, index, rounded)))
 
 
-def pack_result(formats: StepFormats, index: Value, number: Any, number_class: Any) -> Value:
-    """Return the code of a number (``sign``, ``field``, ``fraction``) and its class, in the low bits."""
+def align_result(formats: StepFormats, index: Value, number: Any) -> Bundle:
+    """Return ``sign`` and ``magnitude`` of a number, the result of `hdl.cores.round_step.round_sum`."""
     fraction_bits = formats.accumulator_precision - 1
-    codes = []
-    for fmt in formats.accumulators:
-        magnitude = Cat(number.fraction[fraction_bits - fmt.fraction_bits :], number.field[: fmt.exponent_bits])
-        special = {"is_infinite": number_class.is_infinite, "is_nan": number_class.is_nan}
-        codes.append(pack(fmt, sign=number.sign, magnitude=magnitude, **special))
-    return choose(index, codes)
+    fraction = number.fraction
+    if formats.flushes:  # a zero, whose fraction is undefined
+        fraction = fraction & ~number.is_subnormal.replicate(fraction_bits)
+    magnitudes = [
+        Cat(fraction[fraction_bits - fmt.fraction_bits :], number.field[: fmt.exponent_bits])
+        for fmt in formats.accumulators
+    ]
+    return Bundle(sign=number.sign, magnitude=choose(index, magnitudes))
+
+
+def pack_result(formats: StepFormats, index: Value, aligned: Any, number_class: Any) -> Value:
+    """Return the code of a result of `align_result` and its class, in the low bits."""
+    special = {"is_infinite": number_class.is_infinite, "is_nan": number_class.is_nan}
+    return choose(
+        index,
+        [
+            pack(fmt, sign=aligned.sign, magnitude=aligned.magnitude[: fmt.width - 1], **special)
+            for fmt in formats.accumulators
+        ],
+    )

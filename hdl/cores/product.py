@@ -12,9 +12,9 @@ __all__ = ["combine_operands", "normalise_product"]
 
 
 def product_bias(m: Module, formats: StepFormats, index: Value, accumulator_index: Value) -> Signal:
-    """Return what to add to the sum of the operands' exponents: the accumulator's bias, and one for the product.
+    """Return the constant that turns the sum of the operands' exponents into the exponent of the product's top bit.
 
-    The exponent is that of the place of the product's top bit, which is worth 2.
+    It has the accumulator's bias, and one because the top bit of a product of significands is worth 2.
     """
     shape = signed(formats.product_exponent_width)
     options = [

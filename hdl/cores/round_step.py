@@ -10,7 +10,7 @@ from hdl.cores.bundle import Bundle
 from hdl.cores.modes import chosen_modes
 from hdl.cores.operand import GROUP
 from hdl.cores.step_formats import StepFormats
-from hdl.cores.step_modes import kept_finite, other_modes, round_up
+from hdl.cores.step_modes import add_random, increments, kept_finite, other_modes, round_up
 from hdl.cores.words import choose, named
 
 __all__ = ["join_paths", "normalise_sum", "round_sum"]
@@ -19,7 +19,9 @@ __all__ = ["join_paths", "normalise_sum", "round_sum"]
 _WINDOW = 6
 
 
-def join_paths(m: Module, formats: StepFormats, index: Value, near: Bundle, near_word: Value, far: Bundle) -> Bundle:
+def join_paths(
+    m: Module, formats: StepFormats, index: Value, near: Bundle, near_word: Value, far: Bundle, controls: Any = None
+) -> Bundle:
     """Merge the results of both paths into one word; the unused path is zero.
 
     ::
@@ -36,13 +38,16 @@ def join_paths(m: Module, formats: StepFormats, index: Value, near: Bundle, near
     far : Bundle
         ``sum``, ``exponent`` and whether it is ``at_smallest``, ``is_near``, ``sign``; ``subtract``, 0 if this path is
         unused.
+    controls : View
+        With the fields of `formats.controls`, if there are any.
 
     Returns
     -------
     Bundle
         ``magnitude``, inverted and one less if ``negative``; ``window``, the places of it where rounding is decided;
         ``ones``, whether each group of four places from the bottom has any; ``shift``, the remaining shift to the left
-        in places; ``exponent`` of the place below the top; ``sign``; ``subtract``.
+        in places; ``exponent`` of the place below the top; ``sign``; ``subtract``. With a choice of modes also
+        ``increments``.
     """
     width = formats.sum_width
     far_word = Cat(C(0, width - len(far.sum)), far.sum)
@@ -54,11 +59,20 @@ def join_paths(m: Module, formats: StepFormats, index: Value, near: Bundle, near
     otherwise = named(m, "shift_otherwise", Mux(far.is_near, near.within, far_otherwise))
     shift = Cat(Mux(top, far.subtract, leading | otherwise[0]), ~top & ~leading & otherwise[1])
     negative = near.negative | (top & far.subtract)
-    exponent = Signal(len(far.exponent), name="sum_exponent")
     skipped = Mux(far.is_near, Cat(C(0, 2), near.skipped), 0)
-    m.d.comb += exponent.eq(Mux(far.is_near & near.is_zero, 1, far.exponent - skipped))
+    if formats.flushes:  # a sum below the smallest normal number has an exponent below 1
+        size = max(len(far.exponent), (formats.near_width + GROUP).bit_length()) + 1
+        exponent = Signal(size, name="sum_exponent")
+        m.d.comb += exponent.eq(far.exponent - skipped)
+    else:
+        exponent = Signal(len(far.exponent), name="sum_exponent")
+        m.d.comb += exponent.eq(Mux(far.is_near & near.is_zero, 1, far.exponent - skipped))
     word = named(m, "sum_word", far_word | near_placed)
     padded = Cat(C(0, _WINDOW), word)
+    sign = far.sign ^ negative
+    its_increments = {}
+    if len(formats.roundings) > 1:
+        its_increments["increments"] = named(m, "increments", increments(formats, controls, negative, sign))
     return Bundle(
         magnitude=word,
         window=choose(index, [padded[width - fmt.precision + 1 :][:_WINDOW] for fmt in formats.accumulators]),
@@ -66,8 +80,9 @@ def join_paths(m: Module, formats: StepFormats, index: Value, near: Bundle, near
         shift=shift,
         negative=negative,
         exponent=exponent,
-        sign=far.sign ^ negative,
+        sign=sign,
         subtract=far.is_near | far.subtract,
+        **its_increments,
     )
 
 
@@ -113,18 +128,26 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
     sticky = named(
         m, "sticky", lost | window[0] | Cat(window[3 - moves] & (shift <= moves) for moves in range(3)).any()
     )
-    exponent = Signal(formats.exponent_width, name="rounded_exponent")
+    exponent = Signal(len(total.exponent), name="rounded_exponent")
     # 1 - shift as two's complement, without an adder
     change = Cat(~total.shift[0], total.shift[1].replicate(len(exponent) - 1))
     m.d.comb += exponent.eq(total.exponent + change)
     magnitude = _magnitude(formats, index, moved, exponent)
-    is_subnormal = ~moved[-1]
+    # Where subnormals are flushed: so small that no carry makes it the smallest normal number, or an exact zero.
+    is_subnormal = ~moved[-1] | exponent[-1] if formats.flushes else ~moved[-1]
     round_bit = named(m, "round_bit", round_place ^ total.negative)
     lowest = named(m, "lowest", lowest_place ^ total.negative)
-    chosen, below_kept = chosen_modes(formats.roundings, controls), {"sticky": sticky, "lowest": lowest}
+    if len(formats.roundings) > 1:
+        ups = list(total.increments)
+        for bit in (lowest, sticky, round_bit):
+            ups = [Mux(bit, if_one, if_zero) for if_zero, if_one in zip(ups[::2], ups[1::2], strict=True)]
+        up = ups[0]
+    else:
+        chosen = chosen_modes(formats.roundings, controls)
+        up = round_up(chosen, total.negative, round_bit=round_bit, sticky=sticky, lowest=lowest, sign=total.sign)
     cancels = total.subtract & ~total.negative & ~total.ones.any()
     normal = Bundle(
-        round_up=round_up(chosen, total.negative, round_bit=round_bit, sign=total.sign, **below_kept),
+        round_up=named(m, "round_up", up),
         magnitude=magnitude,
         is_subnormal=is_subnormal,
         round_bit=round_bit,
@@ -136,10 +159,11 @@ def normalise_sum(m: Module, formats: StepFormats, index: Value, total: Bundle, 
         # An exact zero is positive unless both addends are negative. (A negative power of two has only its sign left.)
         sign=total.sign & ~cancels,
     )
+    if formats.flushes:
+        normal = normal.but(has_ones=total.negative | total.ones.any())
     if formats.is_nearest_even:
         return normal
-    random = controls.random if formats.is_stochastic else None
-    return other_modes(m, formats, index, chosen, random, total, normal, cancels)
+    return other_modes(m, formats, index, controls, total, normal.but(cancels=cancels), moved)
 
 
 def _any_lost(formats: StepFormats, index: Value, total: Bundle) -> Value:
@@ -170,7 +194,7 @@ def _magnitude(formats: StepFormats, index: Value, word: Value, exponent: Value)
     return Cat(choose(index, fractions), field)
 
 
-def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> Bundle:
+def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle, controls: Any = None) -> Bundle:
     """Round by one addition over ``[exponent | fraction]``.
 
     Its carry turns the largest subnormal into the smallest normal, a full fraction into the next binade and the largest
@@ -180,17 +204,33 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
     Returns
     -------
     Bundle
-        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding); ``too_large``: the exponent was beyond
-        the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``; ``following``: the
-        magnitude's bit after the round bit, which would round up a result that is one place longer. Unless the only
-        mode is ``nearest_even``, also ``to_largest``: a result that was too large became the largest finite value.
+        ``sign``, ``field``, ``fraction``; ``is_subnormal`` (before rounding; where subnormals are flushed, whether the
+        number is a zero, whose fraction is undefined, and ``has_ones`` if it is not exact); ``too_large``: the exponent
+        was beyond the format before rounding; ``is_largest``: it was the largest of the format; ``inexact``;
+        ``following``: the magnitude's bit after the round bit, which would round up a result that is one place longer.
+        Unless the only mode is ``nearest_even``, also ``to_largest``: a result that was too large became the largest
+        finite value.
     """
     fraction_bits, exponent_bits = formats.accumulator_precision - 1, formats.accumulator_exponent_bits
+    if formats.flushes:
+        return _flushed_sum(m, formats, index, normal, controls)
     # The exponent of a subnormal is 1, its field 0.
     less_one = normal.is_subnormal.replicate(exponent_bits)
     rounded = Signal(fraction_bits + exponent_bits, name="rounded")
-    m.d.comb += rounded.eq(normal.magnitude + Cat(C(0, fraction_bits), less_one) + normal.round_up)
-    result = Bundle(
+    addend, more = Cat(C(0, fraction_bits), less_one), {}
+    if formats.is_stochastic:
+        kept, more["longer_carries"] = add_random(m, formats, controls, normal, addend)
+        m.d.comb += rounded.eq(kept)
+    else:
+        m.d.comb += rounded.eq(normal.magnitude + addend + normal.round_up)
+    result = _result(formats, index, normal, rounded).but(**more)
+    return result if formats.is_nearest_even else kept_finite(m, formats, index, controls, normal, result)
+
+
+def _result(formats: StepFormats, index: Value, normal: Bundle, rounded: Value) -> Bundle:
+    """Return the result of `round_sum` with its number, ``[exponent | fraction]``."""
+    fraction_bits = formats.accumulator_precision - 1
+    return Bundle(
         sign=normal.sign,
         field=rounded[fraction_bits:],
         fraction=rounded[:fraction_bits],
@@ -200,4 +240,33 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle) -> 
         inexact=(normal.round_bit ^ normal.negative) | normal.sticky,
         following=normal.following ^ (normal.negative & normal.below),
     )
-    return result if formats.is_nearest_even else kept_finite(m, formats, index, normal, result)
+
+
+def _flushed_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle, controls: Any) -> Bundle:
+    """Do as `round_sum` where subnormals are flushed.
+
+    ::
+
+        exponent 1 and more   a normal number
+        exponent 0            a carry out of an all-ones fraction makes the smallest normal number, else zero
+        exponent -1 and less  zero
+
+    With exponent 0 and without a carry, the field is 0. The fraction is left as it is: whoever reads it has a rank in
+    which to clear it, and the addition has just ended.
+    """
+    fraction_bits = formats.accumulator_precision - 1
+    rounded = Signal(len(normal.magnitude), name="rounded")
+    kept = normal.magnitude + normal.round_up
+    if formats.is_stochastic:
+        kept, _ = add_random(m, formats, controls, normal, C(0, 1))
+    m.d.comb += rounded.eq(Mux(normal.is_subnormal, 0, kept))
+    is_lowest = named(m, "is_lowest", ~normal.exponent.any())
+    is_zero = named(m, "is_flushed", normal.is_subnormal | (is_lowest & ~rounded[fraction_bits]))
+    whole = _result(formats, index, normal, rounded)
+    result = whole.but(
+        is_subnormal=is_zero,
+        has_ones=normal.has_ones,
+        too_large=whole.too_large & ~normal.is_subnormal,
+        is_largest=whole.is_largest & ~normal.is_subnormal,
+    ).without("following")
+    return result if formats.is_nearest_even else kept_finite(m, formats, index, controls, normal, result)

@@ -32,6 +32,8 @@ class StepFormats:
         The modes that can be chosen at run time; a single one is fixed.
     random_bits : int
         Bits of a random number, if ``stochastic`` is among the modes.
+    flushes : bool
+        Whether subnormal operands and results become zeros of their sign (NUMERICS section 12).
 
     Raises
     ------
@@ -45,6 +47,7 @@ class StepFormats:
     accumulators: tuple[FloatFormat, ...]
     roundings: tuple[Rounding, ...] = (Rounding.NEAREST_EVEN,)
     random_bits: int = DEFAULT_RANDOM_BITS
+    flushes: bool = False
 
     def __post_init__(self) -> None:
         for argument, formats in (("operands", self.operands), ("accumulators", self.accumulators)):
@@ -149,14 +152,15 @@ class StepFormats:
         for operand in self.operands:
             for accumulator in self.accumulators:
                 bias = self.product_bias(operand, accumulator)
-                least.append(2 * (2 - operand.precision) + bias)
+                least.append(2 * (1 if self.flushes else 2 - operand.precision) + bias)
                 greatest.append(2 * operand.exponent_field_max + 1 + bias)
         return min(least), max(greatest)
 
     @property
     def product_exponent_width(self) -> int:
         """Bits of the product's signed exponent."""
-        sums = 2 * max(fmt.exponent_field_max + fmt.precision for fmt in self.operands) + 1
+        below = 0 if self.flushes else self.operand_precision  # what normalising takes from an exponent
+        sums = 2 * max(fmt.exponent_field_max + below for fmt in self.operands) + 1
         return (sums + 2 * max(map(abs, self._biases)) + self.far_width).bit_length() + 1
 
     @property

@@ -4,29 +4,32 @@ Below the kept bits of the normalised word is the rest, in units of an ulp, with
 negative word is inverted and one less::
 
     [ kept | round_bit | following | ... sticky ]
-           [         rest         |  sticky  ]      of a stochastic rounding: as many bits as the random number
-               [         rest         | sticky ]    one place lower
+           [            rest              | S ]    of a stochastic rounding: one bit more than the random number
 
-A random number is added to the rest before the word is normalised, once for each possible place of the rest. These
-additions run in parallel with the shift.
+The random number is added to the rest by the addition that rounds. The missing one of a negative word is its carry-in.
+In the other modes the top bits of both are the increment, so that they carry if it is 1.
 """
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
-from amaranth import C, Cat, Module, Mux, Value
+from amaranth import C, Cat, Module, Mux, Signal, Value
 
 from golden.rounding import Rounding
 from hdl.cores.bundle import Bundle
-from hdl.cores.rounding import Bit, increment, increment_of_negative, of_chosen, stays_finite
+from hdl.cores.modes import chosen_modes
+from hdl.cores.operand import GROUP
+from hdl.cores.rounding import Bit, increment, increment_of_negative, of_chosen, select, stays_finite
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, named
 
-__all__ = ["kept_finite", "other_modes", "round_up"]
+__all__ = ["add_random", "increments", "kept_finite", "other_modes", "round_up"]
 
 
-def round_up(chosen: dict[Rounding, Bit], negative: Value, *, round_bit: Value, **below_kept: Value) -> Bit:
+def round_up(chosen: dict[Rounding, Bit], negative: Bit, *, round_bit: Bit, **below_kept: Bit) -> Bit:
     """Return the increment of the kept bits of a sum in every mode but ``stochastic``.
 
     Parameters
@@ -35,15 +38,27 @@ def round_up(chosen: dict[Rounding, Bit], negative: Value, *, round_bit: Value, 
         The result of `hdl.cores.modes.chosen_modes`.
     negative : Value
         The word is negative: its kept bits and round bit are inverted.
-    round_bit, **below_kept : Value
+    round_bit, **below_kept : Value or int
         As in `hdl.cores.rounding.increment`.
     """
     decided = _decided(chosen)
-    return Mux(
+    return select(
         negative,
         of_chosen(decided, lambda mode: increment_of_negative(mode, inverted_round_bit=round_bit, **below_kept)),
         of_chosen(decided, lambda mode: increment(mode, round_bit=round_bit, **below_kept)),
     )
+
+
+def increments(formats: StepFormats, controls: Any, negative: Value, sign: Value) -> Value:
+    """Return the increment for each value of lowest bit, sticky bit and round bit, the first one least significant.
+
+    A unit with a choice of modes finds these eight bits a rank before it knows the three.
+    """
+    chosen = chosen_modes(formats.roundings, controls)
+    bits = [
+        round_up(chosen, negative, round_bit=at >> 2, sticky=at >> 1 & 1, lowest=at & 1, sign=sign) for at in range(8)
+    ]
+    return Cat(C(bit, 1) if isinstance(bit, int) else bit for bit in bits)
 
 
 def _decided(chosen: dict[Rounding, Bit]) -> dict[Rounding, Bit]:
@@ -52,100 +67,142 @@ def _decided(chosen: dict[Rounding, Bit]) -> dict[Rounding, Bit]:
 
 
 def other_modes(
-    m: Module,
-    formats: StepFormats,
-    index: Value,
-    chosen: dict[Rounding, Bit],
-    random: Any,
-    total: Bundle,
-    normal: Bundle,
-    cancels: Value,
+    m: Module, formats: StepFormats, index: Value, controls: Any, total: Bundle, normal: Bundle, moved: Value
 ) -> Bundle:
     """Add the values for rounding in other modes to a normalised sum.
 
     Parameters
     ----------
-    random : Value or None
-        The random number, if ``stochastic`` is among the modes.
+    controls : View
+        With the fields of `formats.controls`, if there are any.
     total : Bundle
         The result of `hdl.cores.round_step.join_paths`. Its sign is the result's, unless the result is an exact zero.
     normal : Bundle
-        The result of `hdl.cores.round_step.normalise_sum` in the mode ``nearest_even``.
-    cancels : Value
-        The sum is an exact zero of addends with different signs.
+        The result of `hdl.cores.round_step.normalise_sum` in the mode ``nearest_even``, and ``cancels``: the sum is an
+        exact zero of addends with different signs.
+    moved : Value
+        The word behind its last shift.
 
     Returns
     -------
     Bundle
-        `normal` with ``round_up`` and ``sign`` of the mode; ``rises``: a result that is one place longer would round up
-        from all ones; ``stays_finite``: a result beyond the largest finite value would become that value.
+        `normal` with the ``sign`` of the mode; ``too_large`` and ``is_largest``, as from
+        `hdl.cores.round_step.round_sum`; ``stays_finite``: a result beyond the largest finite value would become that
+        value; ``is_power``: the word is negative and its magnitude a power of two, which the kept bits reach by their
+        increment. With stochastic rounding also ``rest`` and ``carry``, to be added to the random number, of which
+        ``random_top`` is the highest bit.
     """
-    negative, sign = normal.negative, total.sign
-    # Bits of the magnitude: below the kept bits, a negative word holds them inverted and one less.
-    is_carried = negative & ~normal.sticky
-    round_bit = normal.round_bit ^ is_carried
-    following = normal.following ^ (negative & normal.below)
-    ups, rises = (
-        normal.round_up,
-        round_bit
-        & of_chosen(
-            _decided(chosen),
-            lambda mode: increment(mode, round_bit=following, sticky=normal.below, lowest=1, sign=sign),
-        ),
+    chosen = chosen_modes(formats.roundings, controls)
+    zero_sign = normal.cancels & chosen[Rounding.DOWN] if Rounding.DOWN in chosen else C(0, 1)
+    # Below its leading ones, which the shift removes but for the last one, such a word is zero.
+    top = total.magnitude[-GROUP:]
+    has_more = _any_of(total, len(total.magnitude) - GROUP) | choose(
+        total.shift, [top[: GROUP - moves].any() for moves in range(GROUP)]
     )
-    if formats.is_stochastic:
-        is_chosen, carries = chosen[Rounding.STOCHASTIC], _random_carries(m, formats, index, random, total)
-        ups = ups | (is_chosen & choose(total.shift, carries[:-1]))
-        # If the missing one carries as far as the round bit, all bits below it are 0.
-        rises = rises | (is_chosen & normal.round_bit & ~is_carried & choose(total.shift, carries[1:]))
-    if Rounding.DOWN in chosen:
-        zero_sign = cancels & chosen[Rounding.DOWN]
-        signs = normal.sign | zero_sign
-    else:
-        signs = normal.sign
+
+    def compared(compare: Callable[[Value, int], Value], beyond: int) -> Value:
+        """Compare the exponent with the largest of the format. The one before the shift needs no adder."""
+        ends = [fmt.max_finite_field - 1 + beyond for fmt in formats.accumulators]
+        moved_by = [choose(index, [compare(total.exponent, end + moves) for end in ends]) for moves in range(GROUP)]
+        found = choose(total.shift, moved_by)
+        # Where subnormals are flushed, the exponent is signed, and neither a negative one nor that of a zero counts.
+        return found & ~total.exponent[-1] & ~normal.is_subnormal if formats.flushes else found
+
+    normal = normal.without("cancels").but(
+        too_large=named(m, "too_large", compared(operator.ge, 1)),
+        is_largest=named(m, "is_largest", compared(operator.eq, 0)),
+        stays_finite=named(m, "stays_finite", C(0, 1) | of_chosen(chosen, lambda mode: stays_finite(mode, total.sign))),
+        is_power=named(m, "is_power", total.negative & ~has_more),
+        sign=normal.sign | zero_sign,
+    )
+    if not formats.is_stochastic:
+        return normal
+    is_chosen, up = chosen[Rounding.STOCHASTIC], normal.round_up
+    # The widest format has two places left below the rest, in which a shift may leave a one.
+    ends = [len(moved) - fmt.precision for fmt in formats.accumulators]
+    rest = choose(index, [moved[end - formats.random_bits - 1 : end] for end in ends])
+    lost = choose(index, [_any_lost(total, end - formats.random_bits - 1) for end in ends])
     return normal.but(
-        round_up=named(m, "round_up", ups),
-        rises=named(m, "rises", rises),
-        stays_finite=named(m, "stays_finite", C(0, 1) | of_chosen(chosen, lambda mode: stays_finite(mode, sign))),
-        sign=signs,
+        rest=named(m, "rest", Cat(rest[:-1], select(is_chosen, rest[-1], up))),
+        random_top=named(m, "random_top", select(is_chosen, controls.random[-1], up)),
+        carry=named(m, "carry_of_negative", total.negative & ~lost),
     )
 
 
-def _random_carries(m: Module, formats: StepFormats, index: Value, random: Value, total: Bundle) -> list[Value]:
-    """Return, for each possible shift of the word and one more, whether rest plus random number carries.
+def _any_of(total: Bundle, end: int) -> Value:
+    """Return whether the sum has a one below a place."""
+    first = end // GROUP
+    return Cat(total.ones[:first], total.magnitude[GROUP * first : end]).any()
 
-    For a negative word, the rest is the magnitude's: the inverted bits, with the missing one as carry-in. If it carries
-    through the whole rest, it increments the kept bits.
+
+def _any_lost(total: Bundle, end: int) -> Value:
+    """Return whether the sum, once shifted, has a one below a place."""
+    # A shift by three or fewer places leaves those below `low` there.
+    low = max(end - (GROUP - 1), 0)
+    others = Cat(total.magnitude[place] & (total.shift < end - place) for place in range(low, end))
+    return _any_of(total, low) | others.any()
+
+
+def add_random(m: Module, formats: StepFormats, controls: Any, normal: Bundle, addend: Value) -> tuple[Value, Value]:
+    """Add the random number below the kept bits, and another addend to them.
+
+    Returns
+    -------
+    tuple of Value
+        The kept bits of the sum; whether a result that is one place longer would be rounded up.
     """
-    word, size, carries = total.magnitude, formats.random_bits, []
-    for moves in range((1 << len(total.shift)) + 1):
-        ends = [len(word) - fmt.precision - moves for fmt in formats.accumulators]
-        length = max(size, *ends)
-        below_kept = choose(index, [Cat(C(0, length - end), word[:end]) for end in ends])
-        inverted = below_kept ^ total.negative.replicate(length)
-        added = Cat(total.negative, inverted) + Cat(total.negative, C(0, length - size), random)
-        carries.append(named(m, f"carries_{moves}", added[-1]))
-    return carries
+    size, random = formats.random_bits, controls.random
+    total = Signal(1 + size + len(normal.magnitude), name="rounded_and_rest")
+    m.d.comb += total.eq(
+        Cat(normal.rest, normal.magnitude) + Cat(C(0, 1), random[:-1], normal.random_top, addend) + normal.carry
+    )
+    longer = Signal(size + 1, name="longer_rest")
+    m.d.comb += longer.eq(normal.rest[:size] + random + normal.carry)
+    return total[1 + size :], longer[-1]
 
 
-def kept_finite(m: Module, formats: StepFormats, index: Value, normal: Bundle, rounded: Bundle) -> Bundle:
+def kept_finite(
+    m: Module, formats: StepFormats, index: Value, controls: Any, normal: Bundle, rounded: Bundle
+) -> Bundle:
     """Replace a rounded result beyond the largest finite value by that value, if the mode requires it.
 
     Parameters
     ----------
+    controls : View
+        With the fields of `formats.controls`, if there are any.
     normal : Bundle
         The result of `other_modes`.
     rounded : Bundle
-        The result of `hdl.cores.round_step.round_sum` in the mode ``nearest_even``.
+        The result of `hdl.cores.round_step.round_sum` in the mode ``nearest_even``; with stochastic rounding also
+        ``longer_carries``, from `add_random`.
     """
-    # A carry out of the largest exponent results in an odd field.
-    is_beyond = rounded.too_large | (rounded.is_largest & rounded.field[0])
+    # A mode that stays finite does not round up there: all kept bits are one, and only an exact power of two carries.
+    is_beyond = normal.too_large | (normal.is_largest & normal.is_power)
     to_largest = named(m, "to_largest", is_beyond & normal.stays_finite)
     largest = choose(index, [C(fmt.max_finite_field, len(rounded.field)) for fmt in formats.accumulators])
-    return rounded.but(
+    kept = rounded.but(
         field=named(m, "kept_field", Mux(to_largest, largest, rounded.field)),
         fraction=named(m, "kept_fraction", rounded.fraction | to_largest.replicate(len(rounded.fraction))),
-        too_large=rounded.too_large & ~normal.stays_finite,
-        following=normal.rises,
+        too_large=normal.too_large & ~normal.stays_finite,
+        is_largest=normal.is_largest,
         to_largest=to_largest,
     )
+    # Flushing rounds with an unbounded exponent, and so tells whether a result is tiny by itself.
+    return (
+        kept if formats.flushes else kept.but(following=named(m, "rises", _rises(formats, controls, normal, rounded)))
+    )
+
+
+def _rises(formats: StepFormats, controls: Any, normal: Bundle, rounded: Bundle) -> Bit:
+    """Return whether a result that is one place longer would round up from all ones."""
+    chosen = chosen_modes(formats.roundings, controls)
+    # Bits of the magnitude: below the kept bits, a negative word holds them inverted and one less.
+    is_carried = normal.negative & ~normal.sticky
+    rises = (normal.round_bit ^ is_carried) & of_chosen(
+        _decided(chosen),
+        lambda mode: increment(mode, round_bit=rounded.following, sticky=normal.below, lowest=1, sign=normal.sign),
+    )
+    if not formats.is_stochastic:
+        return rises
+    # If the missing one carries as far as the round bit, all bits below it are 0.
+    return rises | (chosen[Rounding.STOCHASTIC] & normal.round_bit & ~is_carried & rounded.longer_carries)

@@ -10,13 +10,13 @@ the codes therefore decide whether they are equal::
 
 from __future__ import annotations
 
-from amaranth import C, Cat, Value
+from amaranth import C, Cat, Mux, Value
 
 from hdl.cores.bundle import Bundle
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose
 
-__all__ = ["is_swamped", "watch_addends"]
+__all__ = ["is_swamped", "watch_addends", "watch_distance"]
 
 #: Bits of a code that are compared.
 _COMPARED = 2
@@ -25,7 +25,7 @@ _COMPARED = 2
 def watch_addends(
     formats: StepFormats, index: Value, product: Bundle, accumulator: Bundle, compared: Bundle, subtract: Value
 ) -> Bundle:
-    """Return the facts about the addends that `is_swamped` needs once the result is known.
+    """Return the facts about the addends that `watch_distance` and `is_swamped` need.
 
     Parameters
     ----------
@@ -41,19 +41,21 @@ def watch_addends(
     Returns
     -------
     Bundle
-        ``is_small``: the product is not zero and smaller than an ulp of the accumulator; ``lowest``: the lowest bits
-        of the accumulator's code. Unless the only mode is ``nearest_even``, also ``is_largest``: the product is not
-        zero, and the accumulator is the largest finite value, of the same sign.
+        ``is_lower``: the product is not zero and its exponent is smaller; ``distance`` of the exponents; ``lowest``:
+        the lowest bits of the accumulator's code. Where subnormals are flushed, also ``is_zero``: the accumulator is a
+        zero, and the product is none. Unless the only mode is ``nearest_even``, also ``is_largest``: the product is
+        not zero, and the accumulator is the largest finite value, of the same sign.
     """
     is_there = product.significand[-1]
-    # Biased alike, the leading bits are `distance` + 1 places apart.
-    is_below = choose(index, [compared.distance >= fmt.fraction_bits for fmt in formats.accumulators])
     field = Cat(accumulator.exponent[0] & accumulator.significand[-1], accumulator.exponent[1:])
     fraction = accumulator.significand[:-1]
     watched = Bundle(
-        is_small=is_there & compared.product_is_lower & is_below,
+        is_lower=is_there & compared.product_is_lower,
+        distance=compared.distance,
         lowest=_lowest(formats, index, fraction, field),
     )
+    if formats.flushes:
+        watched = watched.but(is_zero=is_there & ~accumulator.significand[-1])
     if formats.is_nearest_even:
         return watched
     # Below the last place of a narrower format the fraction is zero here.
@@ -64,6 +66,16 @@ def watch_addends(
     return watched.but(is_largest=is_there & ~subtract & choose(index, largest))
 
 
+def watch_distance(formats: StepFormats, index: Value, watched: Bundle) -> Bundle:
+    """Return the result of `watch_addends` with ``is_small`` in place of the distance.
+
+    It says that the product is not zero and smaller than an ulp of the accumulator.
+    """
+    # Biased alike, the leading bits are `distance` + 1 places apart.
+    is_below = choose(index, [watched.distance >= fmt.fraction_bits for fmt in formats.accumulators])
+    return watched.without("is_lower", "distance").but(is_small=watched.is_lower & is_below)
+
+
 def is_swamped(formats: StepFormats, index: Value, rounded: Bundle) -> Value:
     """Return whether a step of finite addends has lost its product.
 
@@ -72,11 +84,13 @@ def is_swamped(formats: StepFormats, index: Value, rounded: Bundle) -> Value:
     index : Value
         Index of the accumulator's format.
     rounded : Bundle
-        The result of `hdl.cores.fused_step.add_product`; its ``watched`` is the result of `watch_addends`.
+        The result of `hdl.cores.fused_step.add_product`; its ``watched`` is the result of `watch_distance`.
     """
     watched = rounded.watched
     is_same = _lowest(formats, index, rounded.fraction, rounded.field) == watched.lowest
     is_lost = watched.is_small & is_same
+    if formats.flushes:  # a result that is tiny has the value of a zero alone, whatever the lowest bits
+        is_lost = Mux(rounded.is_subnormal, watched.is_zero, is_lost)
     if formats.is_nearest_even:
         return is_lost
     # Beyond the largest finite value a product of any size may be lost.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth import Const, Module, Mux
+from amaranth import Cat, Const, Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.cores.conversion import Convert
+from hdl.cores.specials import classify
 from hdl.cores.words import choose, select_width
+from hdl.float_shape import FloatShape, FloatView
 
 __all__ = ["Widen"]
 
@@ -24,6 +26,8 @@ class Widen(wiring.Component):
     ----------
     formats : sequence of FloatFormat
     inner : FloatFormat
+    flushes : bool
+        Whether subnormal codes become zeros of their sign.
 
     Ports
     -----
@@ -34,8 +38,8 @@ class Widen(wiring.Component):
     o : unsigned(inner.width), out
     """
 
-    def __init__(self, formats: Sequence[FloatFormat], inner: FloatFormat) -> None:
-        self.formats, self.inner = tuple(formats), inner
+    def __init__(self, formats: Sequence[FloatFormat], inner: FloatFormat, *, flushes: bool = False) -> None:
+        self.formats, self.inner, self.flushes = tuple(formats), inner, flushes
         super().__init__(
             {
                 "code": In(max(fmt.width for fmt in formats)),
@@ -54,6 +58,11 @@ class Widen(wiring.Component):
                 continue
             m.submodules[f"from_{fmt}"] = convert = Convert(fmt, self.inner)
             m.d.comb += convert.code.eq(self.code[: fmt.width])
-            codes.append(Mux(convert.o.flags.invalid, signalling, convert.o.bits))
+            word = Mux(convert.o.flags.invalid, signalling, convert.o.bits)
+            if self.flushes:  # a code that its inner format holds as a normal number
+                view = FloatView(FloatShape(fmt), self.code[: fmt.width])
+                is_zero = ~view.exponent_field.any() & ~classify(fmt, view.as_value()).is_nan
+                word = Cat(word[:-1] & ~is_zero.replicate(self.inner.width - 1), word[-1])
+            codes.append(word)
         m.d.comb += self.o.eq(choose(self.format, codes))
         return m

@@ -37,6 +37,8 @@ class Arrangement:
     counts_held : bool
         Whether chunks are counted for the register of the held beat instead of the operation's. The operation may be a
         promotion, which does not count.
+    announces : bool
+        Whether every promotion is announced one cycle ahead of its issue.
     """
 
     lanes: int
@@ -46,6 +48,7 @@ class Arrangement:
     needs_even: Callable[[Any], Value] = lambda beat: C(1, 1)
     is_twofold: Callable[[Any], Value] = lambda held: C(0, 1)
     counts_held: bool = False
+    announces: bool = False
 
 
 def one_lane(parameters: MacParameters) -> Arrangement:
@@ -55,4 +58,5 @@ def one_lane(parameters: MacParameters) -> Arrangement:
         beat=product_beat_layout(parameters),
         operation=operation_layout(parameters),
         code=lambda beat, name, lane: beat[name],
+        announces=True,
     )

@@ -110,6 +110,7 @@ class Control(wiring.Component):
             self.i.ready.eq(issue.i.ready),
             issue.has_room.eq(places.has_room),
             issue.promotes.eq(promotions.issues),
+            issue.promotes_next.eq(promotions.issues_next),
             issue.promotion.eq(promotions.operation),
             issue.takes_chunks.eq(promotions.has_room),
             issue.are_settled.eq(promotions.are_settled),

@@ -44,7 +44,7 @@ class Inner(Definition):
             raise TypeError(f"{name}: got {value!r}, must be a golden.FloatFormat or {OPERAND!r}")
         check_accumulated(inner, name)
         if inner.width > self.widest or not inner.has_one:
-            raise ValueError(f"{name}: got {inner}, must be {self.allowed}; and hold 1.0: promotions multiply by it")
+            raise ValueError(f"{name}: got {inner}, must be {self.allowed}, and hold 1.0: promotions multiply by it")
         for fmt in given.operands:
             if not inner.holds(fmt):
                 default_of = "" if value is not None else ", the default for operands of 8 bits and fewer"

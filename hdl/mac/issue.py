@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -37,7 +37,7 @@ class Issue(wiring.Component):
     - it might end a chunk, and there is no place for a further promotion.
 
     With a rank ``input`` the beat is decoded and held. It is compared with products in flight on its way into the rank,
-    which leaves a short decision behind it.
+    which leaves a short decision behind it. Whether it must wait for anything else is found one cycle ahead, too.
 
     Parameters
     ----------
@@ -49,13 +49,14 @@ class Issue(wiring.Component):
     i : stream of the arrangement's beat, in
         The products to issue.
     has_room : in
-        Whether the queue of results has places for a further reduction.
+        Whether the queue of results has places for a further reduction; with a rank ``input``, for two.
     reserves : unsigned(2), out
         Places that the issued beat reserves in that queue: 0, 1 or 2.
     in_flight : array of the arrangement's operation, in
         The operation behind each rank, in order.
-    promotes, promotion, promoted : in
-        A promotion is issued in this cycle; its operation, and each lane's operand_layout: `hdl.mac.promotions`.
+    promotes, promotes_next, promotion, promoted : in
+        A promotion is issued in this cycle, in the next one; its operation, and each lane's operand_layout:
+        `hdl.mac.promotions`.
     takes_chunks, are_settled : in
         There is a place for a further promotion; no promotion in flight conflicts with an operation issued now.
     counts : out
@@ -76,6 +77,9 @@ class Issue(wiring.Component):
         State that proofs refer to: whether `held` is valid.
     waiting : WaitsBehindRank
         Its ``rows`` are state that proofs refer to; None without a rank ``input``.
+    is_blocked : Signal
+        State that proofs refer to, with a rank ``input``: the held beat waits for a promotion that was announced, for
+        operations of other levels, or for a place.
     """
 
     def __init__(self, parameters: MacParameters, arrangement: Arrangement) -> None:
@@ -88,6 +92,7 @@ class Issue(wiring.Component):
                 "reserves": Out(2),
                 "in_flight": In(operation).array(len(parameters.operation_ranks)),
                 "promotes": In(1),
+                "promotes_next": In(1),
                 "promotion": In(operation),
                 "promoted": In(operand).array(lanes),
                 "takes_chunks": In(1),
@@ -107,22 +112,26 @@ class Issue(wiring.Component):
         )
         self.held, self.held_valid = Signal(self._decoded, name="held"), Signal(name="held_valid")
         self.waiting = WaitsBehindRank(parameters.accumulate_latency) if parameters.has_input_rank else None
+        self.is_blocked = Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        held, held_valid = self.held, self.held_valid
+        parameters, held, held_valid = self.parameters, self.held, self.held_valid
         decoded = Signal(self._decoded, name="decoded")
         m.d.comb += decoded.eq(record(self._decoded, self._decode(m)))
 
         waits, issued = Signal(), Signal()
-        must_wait = waits | (held.is_chain & ~self.are_settled)
-        has_places = self.takes_chunks & ~(held.gives_result & ~self.has_room)
-        go = named(m, "go", ~must_wait & ~self.promotes & has_places)
+        is_promoting = C(0, 1) if self.waiting and self.arrangement.announces else self.promotes
+        go = named(m, "go", ~(waits | self.is_blocked | is_promoting) & self.takes_chunks)
         recent = self.recent()
         m.d.comb += issued.eq(held_valid & go)
         if self.waiting:
             m.submodules.waiting = waiting = self.waiting
             load = named(m, "load", ~held_valid | go)
+            next_held = {name: Mux(load, decoded[name], held[name]) for name in ("is_chain", "gives_result")}
+            # The held beat may be a chunk's product that is issued now.
+            settled = self.are_settled & ~self.offers_chunk if 0 in parameters.levels else C(1, 1)
+            m.d.sync += self.is_blocked.eq(self.promotes_next | self._must_wait(**next_held, are_settled=settled))
             with m.If(load):
                 m.d.sync += [held.eq(decoded), held_valid.eq(self.i.valid)]
             register = self.i.payload.register
@@ -138,6 +147,7 @@ class Issue(wiring.Component):
             m.d.comb += [
                 held.eq(decoded),
                 held_valid.eq(self.i.valid),
+                self.is_blocked.eq(self._must_wait(held.is_chain, held.gives_result, self.are_settled)),
                 self.i.ready.eq(go),
                 waits.eq(Cat(self._is_close(held.register, operation) for operation in recent).any()),
             ]
@@ -145,6 +155,10 @@ class Issue(wiring.Component):
         m.d.comb += [self.counts.eq(issued & is_chunk), self.offers_chunk.eq(held_valid & is_chunk)]
         self._issue(m, issued)
         return m
+
+    def _must_wait(self, is_chain: Value, gives_result: Value, are_settled: Value) -> Value:
+        """Return whether a beat must wait for operations of other levels, or for a place."""
+        return (is_chain & ~are_settled) | (gives_result & ~self.has_room)
 
     def recent(self) -> Sequence[Any]:
         """Return the operations in flight that a product with the same register must not follow yet."""
@@ -167,7 +181,7 @@ class Issue(wiring.Component):
 
     def _is_close(self, register: Value, operation: Any) -> Value:
         """Return whether an operation in flight is a product with the same register."""
-        return operation.writes & operation.is_product & (operation.register == register)
+        return operation.is_product & (operation.register == register)
 
     def _issue(self, m: Module, issued: Value) -> None:
         parameters, held, is_promotion = self.parameters, self.held, self.promotes
@@ -186,8 +200,8 @@ class Issue(wiring.Component):
             product.wide.eq(held.is_chain),
             product.fresh.eq(held.first),
             product.last.eq(held.last),
-            product.is_product.eq(1),
-            product.partial.eq(~held.is_chain if parameters.has_chunks else 0),
+            product.is_product.eq(product.writes),
+            product.partial.eq(self.counts if parameters.has_chunks else 0),
             product.wide_total.eq(held.wide_total),
             product.writes.eq(issued & held.is_sound),
             *(product[name].eq(held[name]) for name in rounding_fields(parameters)),

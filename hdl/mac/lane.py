@@ -14,7 +14,7 @@ from golden.formats import FloatFormat
 from hdl.cores.bundle import Bundle
 from hdl.cores.fused_step import add_product, multiply_operands
 from hdl.cores.multiplier import Multiplier
-from hdl.cores.outcome import finish, pack_result
+from hdl.cores.outcome import align_result, finish, pack_result
 from hdl.cores.result import flags_layout
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, select_width
@@ -58,7 +58,8 @@ def number_layout(formats: StepFormats) -> data.StructLayout:
     """Return the layout of an accumulator in a register.
 
     The fraction of a narrower format is left-aligned; the bits to its right have no meaning. ``was_normal`` describes
-    the number before rounding, which may turn a subnormal into the smallest normal. All zeros are +0.
+    the number before rounding, which may turn a subnormal into the smallest normal. Where subnormals are flushed, it is
+    0 for a zero, whose fraction has no meaning. All zeros are +0.
     """
     return data.StructLayout(
         {
@@ -183,7 +184,9 @@ class Lane(wiring.Component):
             self.result_class.is_nan.eq(finished.is_nan),
         ]
         self._promote(m, rounded, pipe.format)
-        result = pipe.after("pack", Bundle(number=rounded, number_class=finished, index=pipe.accumulator_format))
+        index = pipe.accumulator_format
+        number = align_result(formats, index, rounded)
+        result = pipe.after("pack", Bundle(number=number, number_class=finished, index=index))
         m.d.comb += self.code.eq(pack_result(formats, result.index, result.number, result.number_class))
         if parameters.flags:
             m.d.comb += self.result_class.flags.eq(finished.flags)
@@ -196,9 +199,13 @@ class Lane(wiring.Component):
         """Return the accumulator in the form that the cores take."""
         stored = self.stored
         fraction = stored.fraction & _used_bits(self.formats.accumulators, len(stored.fraction), index)
+        # The exponent of a subnormal is 1; where these are flushed, that of a zero is its field.
+        lowest = stored.field[0] | ~stored.was_normal
+        if self.formats.flushes:
+            fraction, lowest = fraction & stored.was_normal.replicate(len(fraction)), stored.field[0]
         return Bundle(
             sign=stored.sign,
-            exponent=Cat(stored.field[0] | ~stored.was_normal, stored.field[1:]),
+            exponent=Cat(lowest, stored.field[1:]),
             significand=Cat(fraction, stored.field[0] | stored.was_normal),
         )
 

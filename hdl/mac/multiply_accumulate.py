@@ -145,7 +145,7 @@ class MultiplyAccumulate(wiring.Component):
             result_beat_layout(parameters),
             issue=self.issue_type(parameters, arrangement),
             promotions=ReturningPromotions(parameters, arrangement),
-            places=SinglePlaces(parameters.results),
+            places=SinglePlaces(parameters.results, looks_ahead=parameters.has_input_rank),
         )
 
     @cached_property

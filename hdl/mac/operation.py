@@ -26,9 +26,9 @@ def operation_layout(parameters: MacParameters, lanes: int = 1) -> data.StructLa
     ``wide``
         The accumulator is fp32, a pair of registers.
     ``is_product``
-        The operation is not a promotion.
+        The operation writes, and is not a promotion.
     ``partial``
-        The accumulator is the partial sum of a chunk, not the total.
+        It is a product whose accumulator is the partial sum of a chunk, not the total.
     ``fresh``
         The accumulator is +0, regardless of the register.
     ``promote``
@@ -99,7 +99,7 @@ class Flight(wiring.Component):
                 is_chunk, facts = current.partial, self.facts
                 m.d.comb += [
                     there.fresh.eq(Mux(is_chunk, facts.starts, current.fresh)),
-                    there.promote.eq(is_chunk & facts.ends & current.writes),
+                    there.promote.eq(is_chunk & facts.ends),
                     there.fresh_total.eq(is_chunk & facts.is_first),
                 ]
             if position + 1 < len(self.at):

@@ -8,10 +8,21 @@ from typing import Annotated, Literal, Self
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
 from golden.reduction import LEVELS
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, SUBNORMALS, Rounding
 from hdl.cores.multiplier import MULTIPLIERS
 from hdl.cores.step_formats import StepFormats
-from hdl.definitions import Choice, Formats, Levels, PowerOfTwo, RandomBits, Roundings, Stages, Switch, Whole
+from hdl.definitions import (
+    Choice,
+    Formats,
+    Levels,
+    PowerOfTwo,
+    RandomBits,
+    Roundings,
+    Stages,
+    Subnormals,
+    Switch,
+    Whole,
+)
 from hdl.mac.inner import OPERAND, Inner
 from hdl.parameters import Parameters
 
@@ -112,7 +123,7 @@ class MacParameters(Parameters):
     ] = False
     multiplier: Annotated[
         str,
-        Choice("multiplier, any target's or the primitive of a Lattice ECP5 with its registers", MULTIPLIERS),
+        Choice("multiplier, any target's or the primitive of an FPGA's family with its registers", MULTIPLIERS),
     ] = "generic"
     roundings: Annotated[
         Sequence[Rounding | str],
@@ -123,10 +134,19 @@ class MacParameters(Parameters):
         ),
     ] = (Rounding.NEAREST_EVEN,)
     random_bits: RandomBits = DEFAULT_RANDOM_BITS
+    subnormals: Subnormals = SUBNORMALS[0]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _ = self.formats  # raises an error for an unsupported format
+        inner = self.widened
+        if self.formats.flushes and inner is not None:
+            for fmt in self.operands:
+                if fmt.emin < inner.emin:
+                    raise ValueError(
+                        f"inner: got {inner} for {fmt} with subnormals 'flush', must have a smallest normal number "
+                        f"of at most 2^{fmt.emin}: a normal operand would become a subnormal, and a zero"
+                    )
 
     @property
     def recommended_stages(self) -> int:
@@ -172,7 +192,7 @@ class MacParameters(Parameters):
     def formats(self) -> StepFormats:
         """The formats of the fused step."""
         modes: tuple[Rounding, ...] = self.roundings  # type: ignore[assignment]  # checked
-        return StepFormats(self._multiplied, self.accumulators, modes, self.random_bits)
+        return StepFormats(self._multiplied, self.accumulators, modes, self.random_bits, self.subnormals == "flush")
 
     @property
     def register_width(self) -> int:

@@ -41,8 +41,8 @@ def promotions_signature(parameters: MacParameters, arrangement: Arrangement) ->
         A further product of a chunk may be issued.
     ``are_settled`` : out
         No promotion in flight has yet to write a total that an operation issued now would read.
-    ``issues`` : out
-        A promotion is issued in this cycle.
+    ``issues``, ``issues_next`` : out
+        A promotion is issued in this cycle; in the next one, if that is known.
     ``operation``, ``operands``, ``operand_flags`` : operation, arrays of operand_layout, flags_layout, out
         That promotion, the operands of the lanes, and their flags.
     """
@@ -58,6 +58,7 @@ def promotions_signature(parameters: MacParameters, arrangement: Arrangement) ->
             "has_room": Out(1),
             "are_settled": Out(1),
             "issues": Out(1),
+            "issues_next": Out(1),
             "operation": Out(operation),
             "operands": Out(operand).array(lanes),
             "operand_flags": Out(flags_layout()).array(lanes),
@@ -97,6 +98,7 @@ class ReturningPromotions(wiring.Component):
         m.d.comb += [
             self.has_room.eq(1),
             self.issues.eq(finished.promote),
+            self.issues_next.eq(self.in_flight[-2].promote if self.parameters.has_input_rank else 0),
             operation.register.eq(finished.register),
             operation.format.eq(finished.format),
             operation.accumulator_format.eq(Mux(finished.wide_total, fp32, finished.format)),
@@ -119,7 +121,7 @@ class ReturningPromotions(wiring.Component):
         """Determine whether operations of levels other than 0 may be in flight."""
         # Starts one cycle after the issue, or with a product that is only offered, because the issue is tight in time.
         parameters, newest, left = self.parameters, self.in_flight[0], self.cycles_of_others
-        recent = named(m, "other_issued", newest.writes & ~(newest.is_product & ~newest.partial))
+        recent = named(m, "other_issued", newest.writes & (newest.partial | ~newest.is_product))
         m.d.sync += [
             left.eq(Mux(recent, parameters.stages, left - (left != 0))),
             self.others.eq(self.finished.promote | self.offers_chunk | recent | (left > 1)),

@@ -75,11 +75,14 @@ class SinglePlaces(wiring.Component):
     """Count the free places of the queue, if every reduction has one result.
 
     A product is counted one cycle after its issue, because the same cycle would miss timing. The counter holds the
-    number of places left minus two, one of which may be reserved already; its sign replaces a comparison.
+    number of places left minus two, one of which may be reserved already; its sign replaces a comparison. If `Issue`
+    looks ahead, it is minus three, because one more may be.
 
     Parameters
     ----------
     places : int
+    looks_ahead : bool
+        Whether the answer is for the product after the one that is issued now.
 
     Ports
     -----
@@ -92,18 +95,19 @@ class SinglePlaces(wiring.Component):
 
     Attributes
     ----------
-    reserving, beyond_two : Signal
+    reserving, spare : Signal
         State that proofs refer to.
     """
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, places: int, *, looks_ahead: bool) -> None:
         super().__init__({"reserves": In(2), "leaves": In(1), "has_room": Out(1)})
         self.reserving = Signal()
-        self.beyond_two = Signal(range(-2, places - 1), init=places - 2)
+        margin = 3 if looks_ahead else 2
+        self.spare = Signal(range(-margin, places - margin + 1), init=places - margin)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         change = Cat(self.leaves ^ self.reserving, self.reserving & ~self.leaves).as_signed()
-        m.d.sync += [self.reserving.eq(self.reserves[0]), self.beyond_two.eq(self.beyond_two + change)]
-        m.d.comb += self.has_room.eq(~self.beyond_two[-1])
+        m.d.sync += [self.reserving.eq(self.reserves[0]), self.spare.eq(self.spare + change)]
+        m.d.comb += self.has_room.eq(~self.spare[-1])
         return m

@@ -47,7 +47,9 @@ class WidenBeat(wiring.Component):
         for name in ("a", "b"):
             words = []
             for number, code in enumerate(i[name] if self.is_array else [i[name]]):
-                m.submodules[f"{name}_{number}"] = widen = Widen(parameters.operands, parameters.widened)
+                m.submodules[f"{name}_{number}"] = widen = Widen(
+                    parameters.operands, parameters.widened, flushes=parameters.formats.flushes
+                )
                 m.d.comb += [widen.code.eq(code), widen.format.eq(i.format)]
                 words.append(widen.o)
             m.d.comb += o[name].eq(Cat(words))

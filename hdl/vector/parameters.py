@@ -50,9 +50,8 @@ class VectorParameters(MacParameters):
         least = max(2, 1 << (rows - 1).bit_length())
         if self.registers < least:
             raise ValueError(
-                f"registers: got {self.registers}, must be at least {least} with {self.stages} stages: too few "
-                f"registers for the pipeline, of which {rows} in rotation keep it full; "
-                "build more registers or fewer stages"
+                f"registers: got {self.registers}, must be at least {least} with {self.stages} stages: "
+                f"{rows} registers in rotation keep the pipeline full; build more registers or fewer stages"
             )
 
     @property

@@ -175,7 +175,7 @@ class QueuedPromotions(wiring.Component):
     def count(self, m: Module, leaves: Value) -> None:
         """Count the products of chunks in flight and the waiting promotions."""
         parameters, finished, pending, left = self.parameters, self.finished, self.pending, self.left
-        over = finished.is_product & finished.partial & finished.writes & ~finished.promote
+        over = finished.partial & ~finished.promote
         m.d.sync += pending.eq(pending + self.counts - leaves - over)
         m.d.sync += left.eq(Mux(self.issues, parameters.accumulate_latency - 1, left - (left != 0)))
         # Computed one cycle ahead, because timing is tight when a beat waits.

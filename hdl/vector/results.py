@@ -61,6 +61,8 @@ class Places(wiring.Component):
         A power of two.
     most : int
         Places that a beat may take: 1 or 2.
+    looks_ahead : bool
+        Whether the answer is for the beat after the one that is issued now.
 
     Ports
     -----
@@ -69,7 +71,7 @@ class Places(wiring.Component):
     leaves : in
         A result is accepted.
     has_room : out
-        There are places for any further beat.
+        There are places for any further beat; for any two with `looks_ahead`.
 
     Attributes
     ----------
@@ -77,16 +79,17 @@ class Places(wiring.Component):
         State that proofs refer to.
     """
 
-    def __init__(self, places: int, most: int) -> None:
+    def __init__(self, places: int, most: int, *, looks_ahead: bool) -> None:
         super().__init__({"reserves": In(2), "leaves": In(1), "has_room": Out(1)})
-        self._most = most
+        self._margin = most * (2 if looks_ahead else 1)
         self.reserved, self.taken = Signal(range(places + 1)), Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         reserved, taken = self.reserved, self.taken
         m.d.sync += [taken.eq(self.leaves), reserved.eq(reserved + self.reserves - taken)]
-        # A power of two: the top bit means that all places are taken, ones below it that one is left.
-        is_full = reserved[-1] | (reserved[:-1].all() if self._most == 2 else 0)
+        # A power of two: the top bit means that all places are taken, ones below it that too few are left.
+        low = (self._margin - 2).bit_length()
+        is_full = reserved[-1] | (reserved[low:-1].all() if self._margin > 1 else 0)
         m.d.comb += self.has_room.eq(~is_full)
         return m

@@ -156,7 +156,9 @@ class VectorMac(wiring.Component):
             vector_result_layout(parameters),
             issue=Issue(parameters, arrangement),
             promotions=self.promotions_type(parameters, arrangement),
-            places=Places(parameters.results, 2 if parameters.has_pairs_of_rows else 1),
+            places=Places(
+                parameters.results, 2 if parameters.has_pairs_of_rows else 1, looks_ahead=parameters.has_input_rank
+            ),
         )
 
     @cached_property

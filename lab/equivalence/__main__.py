@@ -11,9 +11,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lab.equivalence.aiger import unit_of_verilog
 from lab.equivalence.correspondence import difference
 from lab.equivalence.revisions import verilog_of
+from lab.equivalence.unit import unit_of_verilog
 from lab.netlists.errors import ToolError
 from tools.interrupts import ending_on_interrupt
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lab.equivalence.aiger import AigerUnit
 from lab.equivalence.simulation import Machine, Seen, random_words, simulate
+from lab.equivalence.unit import Unit
 from lab.faults.aig import FALSE, TRUE, Aig, Question
+from tools.sliced.gates import ONE
 
 __all__ = ["difference"]
 
@@ -23,7 +24,7 @@ __all__ = ["difference"]
 _CONFLICTS = 2_000_000
 
 
-def difference(one: AigerUnit, other: AigerUnit) -> str:
+def difference(one: Unit, other: Unit) -> str:
     """Return an empty string if two units are proven equivalent, or else the difference or doubt."""
     for kind, those, these in (("input", one.inputs, other.inputs), ("output", one.outputs, other.outputs)):
         if only := sorted(those.keys() ^ these.keys()):
@@ -35,14 +36,14 @@ def difference(one: AigerUnit, other: AigerUnit) -> str:
 class _Correspondence:
     """The classes of registers."""
 
-    def __init__(self, one: AigerUnit, other: AigerUnit, seen: Seen) -> None:
+    def __init__(self, one: Unit, other: Unit, seen: Seen) -> None:
         self._units = (one, other)
         self._machines = [Machine(unit) for unit in self._units]
         self._rng = np.random.default_rng(11)
         kinds = [
             (trace, start)
             for unit, traces in zip(self._units, seen.traces, strict=True)
-            for trace, (_, _, start) in zip(traces, unit.registers, strict=True)
+            for trace, (_, _, start) in zip(traces, unit.gates.registers.tolist(), strict=True)
         ]
         # Registers of the first class are always 0, of the second always 1.
         numbers = {(seen.constants[0], 0): 0, (seen.constants[1], 1): 1}
@@ -61,9 +62,9 @@ class _Correspondence:
             outputs: list[dict[str, int]] = []
             for unit in self._units:
                 classes = self._classes[len(following) :]
-                edges = _edges(graph, unit, inputs, [leaves[number] for number in classes[: len(unit.registers)]])
-                following += [_edge(edges, literal) for _, literal, _ in unit.registers]
-                outputs.append({name: _edge(edges, literal) for name, literal in unit.outputs.items()})
+                edges = _edges(graph, unit, inputs, [leaves[number] for number in classes[: len(unit.gates.registers)]])
+                following += [edges[net] for net in unit.gates.registers[:, 1]]
+                outputs.append({name: edges[net] for name, net in unit.outputs.items()})
             with Question(graph, _CONFLICTS) as question:
                 splits = self._split(graph, question, following)
                 if splits is None:
@@ -77,7 +78,7 @@ class _Correspondence:
         held[0], held[1] = 0, ~np.uint64(0)
         given = {name: random_words(self._rng)[0] for name in self._units[0].inputs}
         classes = np.array(self._classes)
-        split = len(self._units[0].registers)
+        split = len(self._units[0].gates.registers)
         following = np.concatenate(
             [
                 machine.following(given, held[its])
@@ -132,18 +133,14 @@ class _Correspondence:
         return f"{names[0]} may differ (in a state that is not known to be out of reach)" if names else ""
 
 
-def _edges(graph: Aig, unit: AigerUnit, inputs: dict[str, int], registers: Sequence[int]) -> list[int]:
-    """Return the edge of every variable."""
-    edges = [FALSE] * (1 + len(unit.inputs) + len(unit.registers) + len(unit.gates))
-    for name, variable in unit.inputs.items():
-        edges[variable] = inputs[name]
-    for (variable, _, _), edge in zip(unit.registers, registers, strict=True):
-        edges[variable] = edge
-    both = graph.both
-    for variable, a, b in unit.gates:
-        edges[variable] = both(edges[a >> 1] ^ (a & 1), edges[b >> 1] ^ (b & 1))
+def _edges(graph: Aig, unit: Unit, inputs: dict[str, int], registers: Sequence[int]) -> list[int]:
+    """Return the edge of every net."""
+    gates = unit.gates
+    edges = [FALSE] * gates.nets
+    edges[ONE] = TRUE
+    for name, net in unit.inputs.items():
+        edges[net] = inputs[name]
+    for net, edge in zip(gates.registers[:, 0], registers, strict=True):
+        edges[net] = edge
+    graph.evaluate(edges, gates.gates.tolist())
     return edges
-
-
-def _edge(edges: Sequence[int], literal: int) -> int:
-    return edges[literal >> 1] ^ (literal & 1)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.equivalence.aiger import AigerUnit
+from lab.equivalence.unit import Unit
+from tools.sliced.gates import circuit, planes
 
 __all__ = ["Machine", "Seen", "random_words", "simulate"]
 
@@ -37,7 +37,7 @@ class Seen:
     difference: str
 
 
-def simulate(one: AigerUnit, other: AigerUnit) -> Seen:
+def simulate(one: Unit, other: Unit) -> Seen:
     """Run two units with the same inputs, all random; a reset is rare."""
     rng = np.random.default_rng(2026)
     machines = (Machine(one), Machine(other))
@@ -71,22 +71,14 @@ def _given(rng: np.random.Generator, name: str) -> NDArray[np.uint64]:
 
 
 class Machine:
-    """A unit of which every net is an array of words."""
+    """A unit on as many inputs as a plane has bits."""
 
-    def __init__(self, unit: AigerUnit) -> None:
-        self._unit = unit
-        count = 1 + len(unit.inputs) + len(unit.registers) + len(unit.gates)
-        self._values = np.zeros((count, _WORDS), np.uint64)
-        levels = [0] * count
-        for variable, a, b in unit.gates:
-            levels[variable] = 1 + max(levels[a >> 1], levels[b >> 1])
-        in_order = sorted(unit.gates, key=lambda gate: levels[gate[0]])
-        self._levels = [np.array(list(some)) for _, some in groupby(in_order, key=lambda gate: levels[gate[0]])]
-        registers = np.array(unit.registers, np.int64).reshape(-1, 3)
-        self._register, self._following = registers[:, 0], registers[:, 1]
-        self._values[self._register] = np.where(registers[:, 2:] == 1, _ONES, np.uint64(0))
-        self._next = self._values[self._register]
-        self.traces = np.zeros(len(registers), np.uint64)
+    def __init__(self, unit: Unit) -> None:
+        self._unit, gates = unit, unit.gates
+        self._circuit, self._values = circuit(gates.nets, gates.gates), planes(gates.nets)
+        self._register, self._following, start = gates.registers.T
+        self._next = np.where(start[:, None], _ONES, np.uint64(0)).repeat(_WORDS, axis=1)
+        self.traces = np.zeros(len(start), np.uint64)
 
     def step(self, given: dict[str, NDArray[np.uint64]], weights: NDArray[np.uint64]) -> None:
         """Take one cycle."""
@@ -95,19 +87,13 @@ class Machine:
 
     def following(self, given: dict[str, NDArray[np.uint64]], held: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """Return the values of the registers behind a cycle, from the values in it."""
-        values = self._values
-        values[self._register] = held
-        for name, variable in self._unit.inputs.items():
-            values[variable] = given[name]
-        for gates in self._levels:
-            values[gates[:, 0]] = self._literals(gates[:, 1]) & self._literals(gates[:, 2])
-        self._next = self._literals(self._following)
+        self._values[self._register] = held
+        for name, net in self._unit.inputs.items():
+            self._values[net] = given[name]
+        self._circuit.evaluate(self._values)
+        self._next = self._values[self._following]
         return self._next
 
     def output(self, name: str) -> NDArray[np.uint64]:
         """Return the values of an output in this cycle."""
-        return self._literals(np.array([self._unit.outputs[name]]))[0]
-
-    def _literals(self, literals: NDArray[np.int64]) -> NDArray[np.uint64]:
-        values: NDArray[np.uint64] = self._values[literals >> 1] ^ np.where(literals & 1, _ONES, np.uint64(0))[:, None]
-        return values
+        return self._values[self._unit.outputs[name]]

@@ -32,7 +32,7 @@ class _Converter:
 
     def compare_float32(self, start: int, stop: int) -> Comparison:
         """Compare within one exponent field: in one compiled loop, and if anything differs, once more to see it."""
-        alike = count_alike(start, stop, self.destination, self.netlist.function)
+        alike = count_alike(start, stop, self.destination, self.netlist)
         if alike == stop - start:
             return Comparison(alike)
         return self._compare(start, stop, *round_float32(start, stop, self.destination))

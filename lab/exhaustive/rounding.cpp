@@ -54,9 +54,11 @@ extern "C" void round_float32(word first, word count, int exponent_bits, int fra
   }
 }
 
+typedef void (*Run)(const void *, uint64_t, const word *const *, word *const *);
+
 // Of `count` inputs from `first`, how many a netlist converts to the same code and the same flags.
 extern "C" uint64_t count_alike(word first, uint64_t count, int exponent_bits, int fraction_bits, int bias,
-                                word tiny_below, void (*run)(uint64_t, const word *const *, word *const *)) {
+                                word tiny_below, Run run, const void *unit) {
   const uint64_t PIECE = 2048;
   word inputs[PIECE], codes[PIECE], flags[PIECE], wanted_codes[PIECE], wanted_flags[PIECE];
   const word *const in[] = {inputs};
@@ -65,7 +67,7 @@ extern "C" uint64_t count_alike(word first, uint64_t count, int exponent_bits, i
   for (uint64_t done = 0; done < count; done += PIECE) {
     const word size = count - done < PIECE ? count - done : PIECE, start = first + word(done);
     for (word k = 0; k < size; k++) inputs[k] = start + k;
-    run(size, in, out);
+    run(unit, size, in, out);
     round_float32(start, size, exponent_bits, fraction_bits, bias, tiny_below, wanted_codes, wanted_flags);
     word same = 0;
     for (word k = 0; k < size; k++) same += (codes[k] == wanted_codes[k]) & (flags[k] == wanted_flags[k]);

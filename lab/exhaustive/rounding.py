@@ -11,13 +11,13 @@ from __future__ import annotations
 import ctypes
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from golden import FloatFormat
 from tools.compiled import library
+from tools.sliced import Sliced
 
 __all__ = ["codes_from_float32", "count_alike", "flags_from_float32", "round_float32", "values_of_codes"]
 
@@ -143,7 +143,7 @@ def _compiled() -> ctypes.CDLL:
     format_numbers = [*[ctypes.c_int] * 3, ctypes.c_uint32]
     made.round_float32.argtypes = [ctypes.c_uint32, ctypes.c_uint32, *format_numbers, array, array]
     made.round_float32.restype = None
-    made.count_alike.argtypes = [ctypes.c_uint32, ctypes.c_uint64, *format_numbers, ctypes.c_void_p]
+    made.count_alike.argtypes = [ctypes.c_uint32, ctypes.c_uint64, *format_numbers, *[ctypes.c_void_p] * 2]
     made.count_alike.restype = ctypes.c_uint64
     return made
 
@@ -168,18 +168,19 @@ def round_float32(start: int, stop: int, fmt: FloatFormat) -> tuple[NDArray[np.u
     return codes, flags
 
 
-def count_alike(start: int, stop: int, fmt: FloatFormat, netlist: Any) -> int:
+def count_alike(start: int, stop: int, fmt: FloatFormat, netlist: Sliced) -> int:
     """Count the float32 codes, of one exponent field, that a netlist converts as `round_float32` does.
 
     Parameters
     ----------
     start, stop : int
     fmt : FloatFormat
-    netlist : ctypes function
-        The `function` of a `tools.sliced.Sliced` with one input and the outputs code and flags.
+    netlist : Sliced
+        It has one input, and the outputs code and flags.
     """
     _check_range(start, stop - 1)
-    return _compiled().count_alike(start, stop - start, *_numbers(fmt), ctypes.cast(netlist, ctypes.c_void_p))
+    run = ctypes.cast(netlist.function, ctypes.c_void_p)
+    return _compiled().count_alike(start, stop - start, *_numbers(fmt), run, netlist.unit)
 
 
 @cache

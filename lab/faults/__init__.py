@@ -5,8 +5,8 @@ with its line of `hdl`, and `lab.netlists.candidates` lists the possible faults 
 of every module and kind, are judged one by one:
 
 1. `make sim`'s own stimulus, with its own expectations: 511 faulty copies of a unit and the unit itself are simulated
-   at once, a bit of each machine word for each (`planes.cpp`). A fault is caught if its copy delivers anything else
-   than what golden says, or nothing, or breaks a promise that the bench checks.
+   at once, a bit of each machine word for each (`planes.cpp`, on the gates of `tools.sliced`). A fault is caught if its
+   copy delivers anything else than what golden says, or nothing, or breaks a promise that the bench checks.
 2. Induction proves that some others are no faults (`equivalence`).
 3. The proofs of `lab.proofs` about the same line of `hdl` refute the rest, or allow it (`proofs`).
 

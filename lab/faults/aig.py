@@ -49,8 +49,23 @@ class Aig:
             return then
         return self.both(self.both(select, then) ^ 1, self.both(select ^ 1, otherwise) ^ 1) ^ 1
 
-    def gates(self) -> Sequence[Callable[[int, int, int], int]]:
-        """Return what computes the kinds of `lab.faults.gates`, in their order, from A, B and S."""
+    def evaluate(self, edges: list[int], rows: Sequence[Sequence[int]], changed: set[int] | None = None) -> None:
+        """Fill in the edges of gates: rows of `tools.sliced.gates`, the last nets.
+
+        If `changed` is given, only the gates behind these nets are evaluated, and the nets that then differ join it.
+        """
+        operations = self._operations()
+        for net, (kind, a, b, s) in enumerate(rows, len(edges) - len(rows)):
+            if changed is None:
+                edges[net] = operations[kind](edges[a], edges[b], edges[s])
+            elif a in changed or b in changed or s in changed:
+                before = edges[net]
+                edges[net] = operations[kind](edges[a], edges[b], edges[s])
+                if edges[net] != before:
+                    changed.add(net)
+
+    def _operations(self) -> Sequence[Callable[[int, int, int], int]]:
+        """Return the functions of A, B and S for the kinds of `tools.sliced.gates`, in their order."""
         both, either, differ, choose = self.both, self.either, self.differ, self.choose
         return (
             lambda a, b, s: both(a, b),

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.faults.aig import FALSE, TRUE, Aig, Question
-from lab.faults.gates import ONE, Gates
+from lab.faults.gates import Gates
 from lab.faults.machine import Wires
+from tools.sliced.gates import ONE
 
 __all__ = ["Conjectures", "Guard", "Pair"]
 
@@ -72,7 +73,6 @@ class Pair:
         self._conflicts, self._seconds = conflicts, seconds
         self._invariants = list(invariants)
         self._graph = Aig()
-        self._operations = self._graph.gates()
         self._rows = gates.gates.tolist()
         self._first = gates.nets - len(self._rows)
         self._q, self._d = gates.registers[:, 0].tolist(), gates.registers[:, 1].tolist()
@@ -81,7 +81,7 @@ class Pair:
         inputs = {net for port in gates.ports.values() for net in port if ONE < net < self._first} | set(self._q)
         for net in sorted(inputs - set(gates.selects.values())):
             self._right[net] = self._graph.free()
-        self._evaluate(self._right, None)
+        self._graph.evaluate(self._right, self._rows)
         self._find_constants()
 
     def _find_constants(self) -> None:
@@ -96,7 +96,7 @@ class Pair:
         while left:
             for q, value in constants.items():
                 self._right[q] = value
-            self._evaluate(self._right, None)
+            self._graph.evaluate(self._right, self._rows)
             left = [q for q, value in constants.items() if self._right[next_of[q]] != value]
             for q in left:
                 self._right[q] = free[q]
@@ -189,16 +189,5 @@ class Pair:
         for at in np.flatnonzero(~same).tolist():
             faulty[self._q[at]] = self._graph.free()
             changed.add(self._q[at])
-        self._evaluate(faulty, changed)
+        self._graph.evaluate(faulty, self._rows, changed)
         return faulty
-
-    def _evaluate(self, value: list[int], changed: set[int] | None) -> None:
-        """Compute all gates, or only the gates behind a change."""
-        operations, right = self._operations, self._right
-        for net, (kind, a, b, s) in enumerate(self._rows, self._first):
-            if changed is None:
-                value[net] = operations[kind](value[a], value[b], value[s])
-            elif a in changed or b in changed or s in changed:
-                value[net] = operations[kind](value[a], value[b], value[s])
-                if value[net] != right[net]:
-                    changed.add(net)

@@ -1,4 +1,4 @@
-"""A netlist of two-input gates and registers, in the order in which `planes.cpp` evaluates it."""
+"""A netlist of two-input gates and registers, with its faults."""
 
 from __future__ import annotations
 
@@ -14,15 +14,10 @@ from numpy.typing import NDArray
 from lab.netlists.design import Design, json_of, through_yosys
 from lab.netlists.edit import with_faults
 from lab.netlists.fault import Fault
+from tools.sliced.gates import Cells, cells_of, in_order
 
-__all__ = ["Gates", "gates_of", "lower"]
+__all__ = ["Gates", "gates_of", "lower", "read"]
 
-#: The gates of `planes.cpp`, in its order, and their inputs.
-_GATES = {
-    "$_AND_": "AB", "$_OR_": "AB", "$_XOR_": "AB", "$_XNOR_": "AB", "$_NOT_": "A", "$_MUX_": "ABS",
-    "$_NAND_": "AB", "$_NOR_": "AB", "$_ANDNOT_": "AB", "$_ORNOT_": "AB", "$_BUF_": "A",
-}  # fmt: skip
-_KINDS = list(_GATES)
 #: What a dropped fault leaves of the multiplexer that it selected.
 _USUAL = "$_BUF_"
 _SCRIPT = (
@@ -30,7 +25,6 @@ _SCRIPT = (
     "dffunmap; techmap; opt_expr; opt_merge; opt_clean; write_json out.json"
 )
 _SELECT = re.compile(r"fault_(\d+)_select$")
-ZERO, ONE = 0, 1
 
 
 @dataclass(frozen=True)
@@ -47,6 +41,8 @@ class Gates:
     looped : frozenset of int
         Faults that were left out because they would make such a loop.
     registers : array of (Q, D, power-up value)
+    unset : list of str
+        Names of registers without a value at power-up; they start with 0.
     names : list of str
         Of each register the name of the shortest word that it is in, if that is one bit; else nothing.
     gates : array of (kind, A, B, S), of the nets from ``nets - len(gates)`` on
@@ -57,6 +53,7 @@ class Gates:
     selects: dict[int, int]
     looped: frozenset[int]
     registers: NDArray[np.uint32]
+    unset: list[str]
     names: list[str]
     gates: NDArray[np.uint32]
 
@@ -69,39 +66,33 @@ def gates_of(design: Design, faults: Sequence[Fault]) -> Gates:
 
 def lower(modules: dict[str, Any], suspects: Collection[int] = ()) -> Gates:
     """Turn modules of words into gates; of the faults in a loop of them, one of the suspects goes first."""
-    return _read(through_yosys(_SCRIPT, json_of(modules))["modules"]["top"], suspects)
+    return read(through_yosys(_SCRIPT, json_of(modules))["modules"]["top"], suspects)
 
 
-def _read(module: dict[str, Any], suspects: Collection[int]) -> Gates:
-    selects, registers, cells = {}, [], {}
-    for name, cell in module["cells"].items():
-        kind, pins = cell["type"], {pin: bits[0] for pin, bits in cell["connections"].items()}
+def read(module: dict[str, Any], suspects: Collection[int] = ()) -> Gates:
+    """Return a module of gates, as Yosys writes it in JSON; of the faults in a loop, one of the suspects goes first."""
+    selects, registers, cell_of = {}, [], {}
+    cells, others = cells_of(module)
+    for name, kind, pins in others:
         if kind == "$anyconst":
             found = _SELECT.search(name)
             assert found is not None
             selects[int(found[1])] = pins["Y"]
         elif kind == "$_DFF_P_":
             registers.append((pins["Q"], pins["D"]))
-        elif kind in _GATES:
-            cells[pins["Y"]] = kind, [pins[pin] for pin in _GATES[kind]]
+            cell_of[pins["Q"]] = name
         else:
             raise ValueError(f"netlist: got cell {name} of type {kind}, must be a gate or a register")
     looped = _cut_loops(cells, {net: number for number, net in selects.items()}, suspects)
-    levels: dict[Any, int] = {}
-    for net in TopologicalSorter({net: pins for net, (_, pins) in cells.items()}).static_order():
-        levels[net] = 1 + max((levels.get(pin, 0) for pin in cells[net][1]), default=0) if net in cells else 0
-    # Gates of a kind that do not need each other stand together: one loop in C++ for all of them.
-    order = sorted(cells, key=lambda net: (levels[net], cells[net][0], net))
     ports = {name: port["bits"] for name, port in module["ports"].items()}
     sources = [net for name, port in module["ports"].items() if port["direction"] == "input" for net in port["bits"]]
     sources += [*selects.values(), *(q for q, _ in registers)]
     used = {pin for _, pins in cells.values() for pin in pins} | {d for _, d in registers}
     used |= {net for bits in ports.values() for net in bits}
-    # What nothing drives reads 0.
-    floating = sorted(net for net in used - set(sources) - set(cells) if isinstance(net, int))
-    number: dict[Any, int] = {"0": ZERO, "x": ZERO, "z": ZERO, "1": ONE}
-    for net in [*dict.fromkeys(sources), *floating, *order]:
-        number[net] = len(number) - 2
+    # What nothing drives reads 0, as does "x".
+    floating = sorted(used - set(sources) - set(cells) - {"0", "1"}, key=str)
+    ordered = in_order(cells, [*sources, *floating])
+    number = ordered.number
     initial = {
         net: value
         for word in module["netnames"].values()
@@ -115,24 +106,20 @@ def _read(module: dict[str, Any], suspects: Collection[int]) -> Gates:
         if len(word["bits"]) == 1 and not word["hide_name"] and "fault_" not in name
     }
     return Gates(
-        nets=len(number) - 2,
+        nets=len(number),
         ports={name: [number[net] for net in bits] for name, bits in ports.items()},
         selects={at: number[net] for at, net in selects.items() if at not in looped},
         looped=frozenset(looped),
-        registers=np.array([(number[q], number[d], initial.get(q) == "1") for q, d in registers], np.uint32),
+        registers=np.array([(number[q], number[d], initial.get(q) == "1") for q, d in registers], np.uint32).reshape(
+            -1, 3
+        ),
+        unset=[name for q, name in cell_of.items() if q not in initial],
         names=[bits.get(q, "") for q, _ in registers],
-        gates=np.array([_row(*cells[net], number) for net in order], np.uint32).reshape(-1, 4),
+        gates=ordered.rows,
     )
 
 
-def _row(kind: str, pins: list[Any], number: dict[Any, int]) -> list[int]:
-    row = [_KINDS.index(kind), *(number[pin] for pin in pins)]
-    return row + [ZERO] * (4 - len(row))
-
-
-def _cut_loops(
-    cells: dict[Any, tuple[str, list[Any]]], fault_of: dict[int, int], suspects: Collection[int]
-) -> set[int]:
+def _cut_loops(cells: Cells, fault_of: dict[int, int], suspects: Collection[int]) -> set[int]:
     """Leave out faults that make gates wait for themselves; return which."""
     looped: set[int] = set()
     while True:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.faults.gates import ZERO, Gates
+from lab.faults.gates import Gates
 from sim.fields import Fields, to_limbs
 from sim.port import Port
 from sim.scenario import Scenario
-from tools.compiled import library
+from tools.sliced.gates import ZERO, circuit, compiled, planes
 
 __all__ = ["COPIES", "Cause", "Machine", "Wires"]
 
@@ -125,9 +125,9 @@ class Machine:
         self._port = port
         self.caught = np.zeros(COPIES, np.uint32)
         self.cycles = 0
-        rows, registers = (np.ascontiguousarray(array, np.uint32) for array in (gates.gates, gates.registers))
-        self._registers = registers
-        self._machine = self._code.make(gates.nets, len(rows), _at(rows), len(registers), _at(registers))
+        self._registers = registers = np.ascontiguousarray(gates.registers, np.uint32)
+        self._circuit = circuit(gates.nets, gates.gates)
+        self._machine = self._code.make(ctypes.byref(self._circuit), len(registers), _at(registers))
         wires = Wires.of(gates.ports, axi_stream=axi_stream)
         self._kept: list[NDArray[Any]] = [
             np.array(nets, np.uint32) for nets in (wires.payload, wires.answer, wires.chunk)
@@ -166,11 +166,10 @@ class Machine:
         """
         registers = len(self._registers)
         pairs = np.array([(self._registers[register, 0], value) for register, value in guards], np.uint32)
-        room = np.zeros((len(guards) + 1) * registers * 8 + 8, np.uint64)
-        start = -room.ctypes.data % 64 // 8
-        self._differed = room[start : start + (len(guards) + 1) * registers * 8].reshape(len(guards) + 1, registers, 8)
+        self._differed = planes((len(guards) + 1) * registers).reshape(len(guards) + 1, registers, 8)
+        self._differed[:] = 0
         self._trace = np.zeros((most, -(-len(guards) // 64)), np.uint64)
-        self._kept += [pairs, room]
+        self._kept += [pairs]
         self._code.observe(self._machine, len(guards), _at(pairs), self._differed.ctypes.data, most, _at(self._trace))
         self._since = self.cycles
 
@@ -237,10 +236,9 @@ class Machine:
 
 
 def _library() -> Any:
-    source = Path(__file__).with_name("planes.cpp").read_text(encoding="utf-8")
-    code = ctypes.CDLL(str(library(source, options=("-O3", "-march=native", "-Wno-psabi", "-std=c++17"))))
+    code = compiled(Path(__file__).with_name("planes.cpp"))
     code.make.restype = ctypes.c_void_p
-    code.make.argtypes = [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
+    code.make.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p]
     code.connect.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
     code.select_copy.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32]
     code.observe.argtypes = [

@@ -5,22 +5,13 @@
 // As long as a copy does what copy 0 does, nothing is done for it but the gates. Once it differs at a port, it has a
 // place of its own among payloads and expected answers.
 
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
 
-typedef uint64_t plane __attribute__((vector_size(64)));
-static const int COPIES = 512;
-
-enum { AND, OR, XOR, XNOR, NOT, MUX, NAND, NOR, ANDNOT, ORNOT, BUF };
 // Why a copy is told from what it should be; as in machine.py.
 enum { SAME, WRONG, UNEXPECTED, MISSING, STUCK, UNSTEADY, CYCLES };
 
-static inline plane all(bool one) {
-  const uint64_t word = one ? ~0ull : 0;
-  return plane{word, word, word, word, word, word, word, word};
-}
 static inline bool bit(const plane &value, int copy) { return value[copy >> 6] >> (copy & 63) & 1; }
 static inline void put(plane &value, int copy, bool one) {
   const uint64_t mask = 1ull << (copy & 63);
@@ -67,41 +58,15 @@ struct Watch {
 };
 
 struct Machine {
-  uint32_t nets, first_gate, gates, registers, selects;
-  std::vector<uint32_t> gate, segment, q, d;
+  Circuit circuit;
+  uint32_t registers;
+  std::vector<uint32_t> q, d;
   plane *value, *held;
   std::vector<uint32_t> start;
   Ports ports;
   Watch watch;
 
-  void evaluate() {
-    plane *v = value;
-    const uint32_t *g = gate.data();
-    for (size_t at = 0; at + 2 < segment.size(); at += 2) {
-      const uint32_t kind = segment[at], begin = segment[at + 1], end = segment[at + 3];
-      plane *out = v + first_gate + begin;
-#define EACH(expression)                               \
-  for (uint32_t k = begin; k < end; k++) {             \
-    const plane &A = v[g[3 * k]], &B = v[g[3 * k + 1]]; \
-    (void)B;                                           \
-    *out++ = expression;                               \
-  }                                                    \
-  break;
-      switch (kind) {
-        case AND: EACH(A & B)
-        case OR: EACH(A | B)
-        case XOR: EACH(A ^ B)
-        case XNOR: EACH(~(A ^ B))
-        case NOT: EACH(~A)
-        case MUX: EACH(A ^ (v[g[3 * k + 2]] & (A ^ B)))
-        case NAND: EACH(~(A & B))
-        case NOR: EACH(~(A | B))
-        case ANDNOT: EACH(A & ~B)
-        case ORNOT: EACH(A | ~B)
-        case BUF: EACH(A)
-      }
-    }
-  }
+  void evaluate() { circuit.evaluate(value); }
 
   void clock() {
     for (uint32_t k = 0; k < registers; k++) held[k] = value[d[k]];
@@ -126,23 +91,11 @@ struct Machine {
   }
 };
 
-extern "C" Machine *make(uint32_t nets, uint32_t gates, const uint32_t *rows, uint32_t registers,
-                         const uint32_t *register_rows) {
+extern "C" Machine *make(const Circuit *circuit, uint32_t registers, const uint32_t *register_rows) {
   Machine *machine = new Machine;
-  machine->nets = nets;
-  machine->gates = gates;
-  machine->first_gate = nets - gates;
+  machine->circuit = *circuit;
   machine->registers = registers;
-  uint32_t previous = ~0u;
-  for (uint32_t k = 0; k < gates; k++) {
-    // A gate that needs one of its own kind just before it may follow in the same loop: they are evaluated in order.
-    if (rows[4 * k] != previous) {
-      previous = rows[4 * k];
-      machine->segment.insert(machine->segment.end(), {previous, k});
-    }
-    machine->gate.insert(machine->gate.end(), rows + 4 * k + 1, rows + 4 * k + 4);
-  }
-  machine->segment.insert(machine->segment.end(), {0, gates});
+  const uint32_t nets = circuit->nets;
   machine->value = static_cast<plane *>(aligned_alloc(64, sizeof(plane) * nets));
   machine->held = static_cast<plane *>(aligned_alloc(64, sizeof(plane) * (registers + 1)));
   for (uint32_t net = 0; net < nets; net++) machine->value[net] = all(net == 1);
@@ -194,8 +147,8 @@ extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caugh
   const Ports &ports = machine->ports;
   const Scenario &scenario = *given;
   plane *v = machine->value;
-  std::vector<Copy> copies(COPIES);
-  std::vector<bool> alone(COPIES, false);
+  std::vector<Copy> copies(CASES);
+  std::vector<bool> alone(CASES, false);
   std::vector<int> lonely{0};
   alone[0] = true;
   for (Copy &copy : copies) {
@@ -205,7 +158,7 @@ extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caugh
   copies[0].seen.assign(scenario.queues, 0);
   plane followers = all(true), acceptance = all(false), offering = all(false);
   put(followers, 0, false);
-  for (int copy = 0; copy < COPIES; copy++)
+  for (int copy = 0; copy < CASES; copy++)
     if (caught[copy]) put(followers, copy, false);
   std::vector<uint64_t> word(scenario.answer_limbs);
 
@@ -230,7 +183,7 @@ extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caugh
     const plane deviant = followers & offering & (acceptance ^ all(leader_accepted));
     if (any(deviant)) {
       const Copy before = copies[0];
-      for (int copy = 1; copy < COPIES; copy++)
+      for (int copy = 1; copy < CASES; copy++)
         if (bit(deviant, copy)) leave(copy, before);
     }
     bool changed = cycle == 1;
@@ -303,7 +256,7 @@ extern "C" uint64_t run(Machine *machine, const Scenario *given, uint32_t *caugh
     differs &= followers;
     if (any(differs)) {
       const Copy before = copies[0];
-      for (int copy = 1; copy < COPIES; copy++)
+      for (int copy = 1; copy < CASES; copy++)
         if (bit(differs, copy)) leave(copy, before);
     }
     bool leader_is_through = false;

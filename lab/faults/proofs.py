@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -19,7 +19,8 @@ from unittest.mock import patch
 
 from golden.files import write_whole
 from golden.formats import CBFLOAT16
-from hdl.catalogue import UNITS, Kind
+from golden.nearest import complete
+from hdl.catalogue import UNITS, Kind, Unit
 from lab.faults.campaign import Batch, Fate, Judged, judge
 from lab.netlists import yosys
 from lab.netlists.candidates import candidates
@@ -74,15 +75,31 @@ class NoCounterpart(ToolError):
 
 def proofs_of(judged: Judged) -> list[Proof]:
     """Return the proofs that should refute a fault."""
-    file, unit = judged.fault.file, UNITS[judged.unit]
-    if unit.kind is Kind.CONVERTER:
-        formats = f"{unit.arguments['source']}_to_{unit.arguments['destination']}"
-        core = f"converter/{formats}/interval/bitwuzla"
-        stream = f"stream/{formats}/stages_{unit.arguments.get('stages', '?')}/bitwuzla"
-        wanted: Sequence[str] = (core,) if file.startswith("cores/") else (stream,)
-    else:
-        wanted = next((ids for pattern, ids in _OF_FILE if fnmatchcase(file, pattern)), ())
-    return [proof for each in wanted for proof in _catalogue() if fnmatchcase(proof.id, each)]
+    unit = UNITS[judged.unit]
+    return [proof for each in _IDS[unit.kind.core](unit, judged.fault.file) for proof in _of_pattern(each)]
+
+
+def _of_conversion(unit: Unit, file: str) -> Sequence[str]:
+    formats = f"{unit.arguments['source']}_to_{unit.arguments['destination']}"
+    if file.startswith("cores/"):
+        return (f"converter/{formats}/interval/bitwuzla",)
+    return (f"stream/{formats}/stages_{unit.arguments.get('stages', '?')}/bitwuzla",)
+
+
+def _of_file(_: Unit, file: str) -> Sequence[str]:
+    return next((ids for pattern, ids in _OF_FILE if fnmatchcase(file, pattern)), ())
+
+
+#: Ids of the proofs that should refute a fault in a file of a unit.
+_IDS: dict[Kind, Callable[[Unit, str], Sequence[str]]] = complete(
+    "lab.faults.proofs._IDS",
+    {Kind.CONVERTER: _of_conversion, Kind.MX_QUANTIZER: _of_file, Kind.MAC: _of_file, Kind.VECTOR: _of_file},
+    (kind for kind in Kind if kind.core is kind),
+)
+
+
+def _of_pattern(pattern: str) -> list[Proof]:
+    return [proof for proof in _catalogue() if fnmatchcase(proof.id, pattern)]
 
 
 @cache

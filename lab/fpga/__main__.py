@@ -1,4 +1,4 @@
-"""``python -m lab.fpga``: measure the units that match, and show a table."""
+"""``python -m lab.fpga``: measure the units that match, in one technology or in all, and show a table."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ from pathlib import Path
 
 from hdl.catalogue import released
 from hdl.verilog import to_verilog
+from lab.fpga import technologies
+from lab.fpga.asic import estimate
+from lab.fpga.families import FAMILIES, family_named
+from lab.fpga.liberty import Library, StandardCells, read_liberty
 from lab.fpga.measurement import measure, source_of
 from lab.fpga.picture import PICTURE, draw, has_picture
-from lab.fpga.placement import SPEED_GRADES, Target
+from lab.fpga.placement import Target
 from lab.fpga.report import SUBJECT, conclusion, figures, markdown, note, published, table, write_json
 from lab.fpga.result import Report, Result
 from lab.fpga.units import Build, catalogue, parameters_of, select
@@ -27,7 +31,7 @@ from tools.errors import MeasurementError
 from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_spite_of_interrupts
 from tools.pages import add_update_docs, publish
 from tools.paths import ROOT, at_least_one, folder_to_write
-from tools.programs import versions
+from tools.programs import YOSYS, versions
 from tools.sources import MEASURED, RELEASED, unit_source
 
 __all__ = ["main"]
@@ -41,11 +45,26 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m lab.fpga", description="Measure area and speed on an ECP5.")
-    parser.add_argument("units", nargs="*", metavar="UNIT", help="names or patterns such as 'mac*' (default: all)")
+    parser = argparse.ArgumentParser(
+        prog="python -m lab.fpga", description="Area and speed on FPGAs, or an ASIC's estimate."
+    )
+    parser.add_argument(
+        "units",
+        nargs="*",
+        metavar="UNIT",
+        help="names or patterns such as 'mac*' (default: all of the table)",
+    )
+    parser.add_argument(
+        "--family",
+        choices=[*FAMILIES, "asic", "all"],
+        default="ecp5",
+        help="technology (default ecp5); all: every other FPGA, and an ASIC if --liberty is given",
+    )
+    parser.add_argument("--liberty", type=Path, metavar="FILE", help="standard cells (.lib, .lib.gz) of --family asic")
+    parser.add_argument("--anew", action="store_true", help="measure again what has not changed since it was published")
     parser.add_argument("--list", action="store_true", help="list the units and stop")
     parser.add_argument("--seeds", type=_seeds, default=(1, 2, 3), help="seeds of the placement (default 1,2,3)")
-    parser.add_argument("--speed", type=int, choices=SPEED_GRADES, default=6, help="speed grade (default %(default)s)")
+    parser.add_argument("--speed", type=int, help="speed grade (default: the slowest)")
     parser.add_argument("--jobs", type=at_least_one, default=1, help="units at a time (default %(default)s)")
     parser.add_argument("--paths", action="store_true", help="also print the critical path of every unit")
     parser.add_argument("-o", "--output", type=folder_to_write, default=Path("build/fpga"), metavar="FOLDER")
@@ -54,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="write hdl/released.json and hdl/measured.json, by which tests and pages know the Verilog, and stop",
     )
-    add_update_docs(parser, "fpga", "put the results into docs/results/fpga.md")
+    add_update_docs(parser, "fpga", "put the results into docs/results/fpga.md or technologies.md")
     return parser
 
 
@@ -128,10 +147,55 @@ def _write_hashes(path: Path, hashes: Mapping[str, str]) -> None:
         path.write_text(json.dumps(hashes, indent=2) + "\n", encoding="utf-8")
 
 
+def _families(given: argparse.Namespace) -> list[str]:
+    """Return the technologies to measure in.
+
+    Raises
+    ------
+    ValueError
+        If a file of standard cells is missing, or has no use.
+    """
+    others = [name for name in FAMILIES if name != "ecp5"]
+    chosen = [*others, *(["asic"] if given.liberty else [])] if given.family == "all" else [given.family]
+    if ("asic" in chosen) != bool(given.liberty):
+        must = "given with --family asic: a file of standard cells (.lib or .lib.gz)"
+        raise ValueError(f"--liberty: got {given.liberty}, must be {must}" + (" or all alone" if given.liberty else ""))
+    return chosen
+
+
+def _units(given: argparse.Namespace, family: str) -> dict[str, Build]:
+    """Return the units to measure in a technology."""
+    if family == "asic":
+        return select(given.units or FAMILIES["nexus"].units, "generic")
+    row = family_named(family)
+    return select(given.units or row.units, row.multiplier)
+
+
+def _measured(
+    family: str, given: argparse.Namespace, units: Mapping[str, Build], library: Library | None, progress: _Progress
+) -> Report:
+    """Measure some units in one technology."""
+    published_before = None if given.anew else technologies.known(family)
+    known = {result.name: result for result in published_before.results} if published_before else {}
+    folder = given.output / ("units" if family == "ecp5" else family)
+    target: Target | StandardCells
+    if library is not None and family == "asic":
+        target, tools = StandardCells.of(library), versions(YOSYS)
+        measure_one = partial(estimate, library=library, tools=tools, folder=folder, progress=progress, known=known)
+    else:
+        target = Target(family=family, speed=given.speed)
+        tools = versions(YOSYS, target.row.nextpnr)
+        measure_one = partial(
+            measure, target=target, seeds=given.seeds, tools=tools, folder=folder, progress=progress, known=known
+        )
+    return Report(target, tools, _measure_all(units, measure_one, given.jobs))
+
+
 def _run(given: argparse.Namespace) -> int:
-    units = select(given.units)
+    families = _families(given)
+    chosen = {family: _units(given, family) for family in families}
     if given.list:
-        for name, build in units.items():
+        for name, build in {name: build for units in chosen.values() for name, build in units.items()}.items():
             print(f"{name}: {parameters_of(build())}")
         return 0
 
@@ -139,39 +203,60 @@ def _run(given: argparse.Namespace) -> int:
         _write_sources()
         return 0
 
-    target, tools = Target(speed=given.speed), versions()
-    measure_one = partial(
-        measure,
-        target=target,
-        seeds=given.seeds,
-        tools=tools,
-        folder=given.output / "units",
-        progress=_Progress(len(units) * (1 + len(given.seeds))),
-    )
-    report = Report(target, tools, _measure_all(units, measure_one, given.jobs))
-    if not report.results:
+    library = read_liberty(given.liberty) if given.liberty else None
+    runs = {family: 1 if family == "asic" else 1 + len(given.seeds) for family in families}
+    progress = _Progress(sum(runs[family] * len(units) for family, units in chosen.items()))
+    reports = {}
+    for family, units in chosen.items():
+        if len(families) > 1:
+            print(f"==> {family}", flush=True)
+        reports[family] = _measured(family, given, units, library, progress)
+        write_json(reports[family], given.output / ("fpga.json" if family == "ecp5" else f"{family}.json"))
+    if not any(report.results for report in reports.values()):
         print("python -m lab.fpga: nothing was measured", file=sys.stderr)
         return 1
 
-    with whole_in_spite_of_interrupts():
-        write_json(report, given.output / "fpga.json")
-        (given.output / "fpga.md").write_text(markdown(report), encoding="utf-8")
-    from rich.console import Console
-
-    # A pipe has no width, and 80 columns would cut the table.
-    console = Console(width=None if sys.stdout.isatty() else 180)
-    console.print(table(report))
-    if given.paths:
-        for result in report.results:
-            print(f"{result.name}: {result.typical_path}")
-    print(f"also in {given.output / 'fpga.md'} and {given.output / 'fpga.json'}")
-
-    if len(report.results) < len(units):
-        print(f"python -m lab.fpga: {len(units) - len(report.results)} of {len(units)} units failed", file=sys.stderr)
+    _show(reports, given)
+    failed = sum(len(units) - len(reports[family].results) for family, units in chosen.items())
+    if failed:
+        whole = sum(map(len, chosen.values()))
+        print(f"python -m lab.fpga: {failed} of {whole} units failed", file=sys.stderr)
         return 1
     if given.update_docs:
-        _update_docs(report)
+        _update_docs(reports["ecp5"]) if "ecp5" in reports else _update_technologies(reports, given)
     return 0
+
+
+def _show(reports: Mapping[str, Report], given: argparse.Namespace) -> None:
+    """Print the table, and write it as Markdown beside the reports."""
+    if "ecp5" in reports:
+        report = reports["ecp5"]
+        name, text = "fpga", markdown(report)
+        from rich.console import Console
+
+        # A pipe has no width, and 80 columns would cut the table.
+        console = Console(width=None if sys.stdout.isatty() else 180)
+        console.print(table(report))
+    else:
+        name = "technologies"
+        text = f"{technologies.note(reports)}\n\n{technologies.table(reports).markdown()}"
+        print(text)
+    with whole_in_spite_of_interrupts():
+        (given.output / f"{name}.md").write_text(text, encoding="utf-8")
+    if given.paths:
+        for report in reports.values():
+            for result in report.results:
+                print(f"{result.name}: {result.typical_path}")
+    written = ["fpga.json" if family == "ecp5" else f"{family}.json" for family in reports]
+    print(f"also in {given.output / f'{name}.md'} and {', '.join(str(given.output / each) for each in written)}")
+
+
+def _update_technologies(reports: Mapping[str, Report], given: argparse.Namespace) -> None:
+    names = {result.name for report in reports.values() for result in report.results}
+    sources = {name: source_of(build) for name, build in catalogue().items() if name in names}
+    # A path of this machine says nothing elsewhere.
+    command = results.command_line().replace(str(given.liberty), "FILE")
+    publish(technologies.publishable(reports, sources, catalogue(), command))
 
 
 @ending_on_interrupt("lab.fpga", "what it has synthesised and placed is kept, the next run goes on")

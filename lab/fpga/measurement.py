@@ -8,6 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from golden.files import write_whole
@@ -15,10 +16,10 @@ from hdl.verilog import to_verilog
 from lab.fpga import wrapper
 from lab.fpga.placement import Target, is_placed, place
 from lab.fpga.result import Result
-from lab.fpga.synthesis import SCRIPTS, synthesise, wrap
+from lab.fpga.synthesis import scripts, synthesise, wrap
 from lab.fpga.units import Build, parameters_of
 
-__all__ = ["cache_key", "measure", "plain_verilog", "source_of"]
+__all__ = ["cache_key", "elaborated", "measure", "plain_verilog", "source_of"]
 
 # Elaboration is Python, which several threads do no faster.
 _ELABORATING = threading.Lock()
@@ -35,6 +36,22 @@ def source_of(build: Build) -> str:
     return hashlib.sha256(plain_verilog(to_verilog(build(), "unit")).encode()).hexdigest()[:16]
 
 
+def elaborated(name: str, build: Build) -> tuple[Result, str]:
+    """Return what is known of a unit without measuring it, and its Verilog."""
+    with _ELABORATING:
+        unit = build()
+        verilog = plain_verilog(to_verilog(unit, "unit"))
+    described = Result(
+        name=name,
+        parameters=parameters_of(unit),
+        latency=getattr(unit, "latency", None),
+        accumulate_latency=getattr(unit, "accumulate_latency", None),
+        cells={},
+        placements={},
+    )
+    return described, verilog
+
+
 def cache_key(verilog: str, tools: Mapping[str, str], target: Target) -> str:
     """Return a name for everything that a result depends on, except the seed.
 
@@ -47,8 +64,10 @@ def cache_key(verilog: str, tools: Mapping[str, str], target: Target) -> str:
     target : Target
         The device and its options.
     """
-    text = json.dumps([verilog, dict(sorted(tools.items())), target.options, SCRIPTS, inspect.getsource(wrapper)])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    known = [verilog, dict(sorted(tools.items())), target.options, scripts(target.row), inspect.getsource(wrapper)]
+    if target.row.constraints:
+        known.append(target.row.constraints)
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:16]
 
 
 def measure(
@@ -60,8 +79,9 @@ def measure(
     tools: Mapping[str, str],
     folder: Path,
     progress: Callable[[str], None],
+    known: Mapping[str, Result] | None = None,
 ) -> Result:
-    """Synthesise a unit, then place it with each seed.
+    """Synthesise a unit, then place it with each seed, unless a known result has all of that.
 
     Parameters
     ----------
@@ -78,29 +98,34 @@ def measure(
         The folder for all units; the files of this one lie in ``NAME/KEY`` below it.
     progress : function
         Takes a line about every run of a tool, or about the result that made it unnecessary.
+    known : mapping of str to Result, optional
+        Results by name: one is returned as it is if nothing has changed that it depends on.
 
     Raises
     ------
     MeasurementError
         If a tool is missing or fails; the class says which step.
     """
-    with _ELABORATING:
-        unit = build()
-        verilog = plain_verilog(to_verilog(unit, "unit"))
-    folder = folder / name / cache_key(verilog, tools, target)
+    described, verilog = elaborated(name, build)
+    key = cache_key(verilog, tools, target)
+    if (found := (known or {}).get(name)) and found.key == key and set(found.placements) == set(seeds):
+        for line in ("synthesis", *(f"seed {seed}, {found.placements[seed].megahertz:.1f} MHz" for seed in seeds)):
+            progress(f"{name}: {line}, unchanged since it was published")
+        return replace(found, cached=True)
+    folder = folder / name / key
     folder.mkdir(parents=True, exist_ok=True)
     was_cached = True
 
     started = time.monotonic()
-    known = folder / "cells.json"
-    if known.is_file():
-        cells = json.loads(known.read_text(encoding="utf-8"))
+    counted = folder / "cells.json"
+    if counted.is_file():
+        cells = json.loads(counted.read_text(encoding="utf-8"))
         progress(f"{name}: synthesis, cached")
     else:
         was_cached = False
-        cells = synthesise(verilog, folder)
-        wrap(folder)
-        write_whole(known, json.dumps(cells).encode())
+        cells = synthesise(verilog, folder, target.row)
+        wrap(folder, target.row)
+        write_whole(counted, json.dumps(cells).encode())
         progress(f"{name}: synthesis, {time.monotonic() - started:.0f} s")
 
     placements = {}
@@ -112,12 +137,4 @@ def measure(
         progress(f"{name}: seed {seed}, {placements[seed].megahertz:.1f} MHz, {took}")
         was_cached = was_cached and is_known
 
-    return Result(
-        name=name,
-        parameters=parameters_of(unit),
-        latency=getattr(unit, "latency", None),
-        accumulate_latency=getattr(unit, "accumulate_latency", None),
-        cells=cells,
-        placements=placements,
-        cached=was_cached,
-    )
+    return replace(described, cells=cells, placements=placements, key=key, cached=was_cached)

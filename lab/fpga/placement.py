@@ -5,57 +5,71 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from lab.fpga.families import Family, family_named
 from lab.fpga.synthesis import NETLIST
-from tools.programs import NEXTPNR
 
-__all__ = ["SPEED_GRADES", "CriticalPath", "Placement", "Target", "is_placed", "place", "read_report"]
+__all__ = ["CriticalPath", "Placement", "Target", "is_placed", "place", "read_report"]
 
-SPEED_GRADES = (6, 7, 8)
 # Yosys names a cell after the nearest named signal, followed by the types and ports on the way to it; some have none.
-_GENERATED = re.compile(r"(_(TRELLIS_FF|LUT4|PFUMX|L6MUX21|CCU2C|MULT18X18D|TRELLIS_DPR16X4|DI|DO|RAD|WAD)(_|$)|\$).*")
+_GENERATED = re.compile(
+    r"(_(TRELLIS_FF|FD1P3\w\w|DFF[A-Z]*|SB_DFF[A-Z]*|LUT\d|SB_LUT4|PFUMX|L6MUX21|MUX2_LUT\d|WIDEFN9|CCU2C?|ALU|INV"
+    r"|SB_CARRY|MULT\w+|(TRELLIS_)?DPR16X4|RAM16SDP4|DI|DO|RAD|WAD)(_|$)|\$).*"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """A device of the ECP5 family with the frequency that the tools aim at.
+    """A device with the frequency that the tools aim at.
 
     Parameters
     ----------
+    family : str
+        A name of `lab.fpga.families.FAMILIES`.
+    device, package : str
+        The family's own device if they are not given.
     speed : int
-        Speed grade: 6 is the slowest, 8 the fastest.
+        Speed grade; the slowest if it is not given.
     megahertz : int
         Target frequency, out of reach on purpose: below it the tools would stop improving.
 
     Raises
     ------
     ValueError
-        If there is no such speed grade.
+        If there is no such family or speed grade.
     """
 
-    device: str = "LFE5U-85F"
-    package: str = "CABGA756"
-    speed: int = 6
+    family: str = "ecp5"
+    device: str = ""
+    package: str = ""
+    speed: int | None = None
     megahertz: int = 400
 
     def __post_init__(self) -> None:
-        if self.speed not in SPEED_GRADES:
-            raise ValueError(f"speed: got {self.speed}, must be one of {SPEED_GRADES}")
+        row = self.row
+        for name, value in (("device", row.device), ("package", row.package), ("speed", row.speeds[0])):
+            if not getattr(self, name):
+                object.__setattr__(self, name, value)
+        if self.speed not in row.speeds:
+            allowed = f"one of {row.speeds}" if len(row.speeds) > 1 else f"left out for {self.family}"
+            raise ValueError(f"speed: got {self.speed}, must be {allowed}")
+
+    @property
+    def row(self) -> Family:
+        """The family's row of the table."""
+        return family_named(self.family)
 
     @property
     def options(self) -> list[str]:
         """The options of nextpnr, except the seed and the files."""
         size = self.device.rpartition("-")[2].rstrip("F").lower()
-        return [
-            f"--{size}k", "--package", self.package, "--speed", str(self.speed), "--freq", str(self.megahertz),
-            "--router", "router1", "--lpf-allow-unconstrained", "--timing-allow-fail",
-        ]  # fmt: skip
+        return self.row.options.format(size=size, **asdict(self)).split()
 
     def __str__(self) -> str:
-        return f"Lattice {self.device}, {self.package}, speed grade {self.speed}"
+        return self.row.title.format(**asdict(self))
 
 
 @dataclass(frozen=True)
@@ -115,7 +129,7 @@ def place(folder: Path, target: Target, seed: int) -> Placement:
         # A run that fails or is interrupted leaves no file by the name that counts.
         unfinished = report.with_suffix(".unfinished")
         arguments = [*target.options, "--json", NETLIST, "--seed", str(seed), "--report", unfinished.name]
-        NEXTPNR.run(arguments, folder, f"seed{seed}.log")
+        target.row.nextpnr.run(arguments, folder, f"seed{seed}.log")
         unfinished.replace(report)
     return read_report(json.loads(report.read_text(encoding="utf-8")))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lab.fpga.picture import drawn
+from lab.fpga.placement import Target
 from lab.fpga.result import Report, Result
 from tools.results import Table as Figures
 from tools.results import read
@@ -57,6 +58,7 @@ def note(report: Report) -> str:
     seeds = sorted({len(result.placements) for result in report.results})
     counted = " or ".join(map(str, seeds))
     tools = ", ".join(f"{name} {version}" for name, version in report.tools.items())
+    assert isinstance(report.target, Target)
     return (
         f"{report.target}; target {report.target.megahertz} MHz; {tools}; Fmax is the median of {counted} "
         f"{'seed' if seeds == [1] else 'seeds'}, with the lowest and the highest."

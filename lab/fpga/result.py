@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from lab.fpga.liberty import StandardCells
 from lab.fpga.placement import CriticalPath, Placement, Target
 from lab.fpga.synthesis import area
 
@@ -26,6 +27,11 @@ class Result:
         Cells of the unit alone by type.
     placements : dict
         A `Placement` for every seed.
+    square_micrometres : float, optional
+        Area in standard cells; None on an FPGA.
+    key : str
+        Names everything that the result depends on but the seeds; see `lab.fpga.measurement.cache_key`. Empty if it was
+        not recorded.
     cached : bool
         Whether no tool had to run for it.
     """
@@ -36,6 +42,8 @@ class Result:
     accumulate_latency: int | None
     cells: Mapping[str, int]
     placements: Mapping[int, Placement]
+    square_micrometres: float | None = None
+    key: str = field(default="", compare=False)
     cached: bool = field(default=False, compare=False)
 
     @property
@@ -63,7 +71,7 @@ class Result:
 class Report:
     """The measurements of several units under the same conditions."""
 
-    target: Target
+    target: Target | StandardCells
     tools: Mapping[str, str]
     results: tuple[Result, ...]
 
@@ -87,7 +95,8 @@ class Report:
                 for seed, value in unit["placements"].items()
             }
             results.append(Result(**(unit | {"placements": placements})))
-        return cls(Target(**given["target"]), given["tools"], tuple(results))
+        kind = StandardCells if given["target"].get("family") == "asic" else Target
+        return cls(kind(**given["target"]), given["tools"], tuple(results))
 
     def updated(self, newer: Report, order: Iterable[str]) -> Report:
         """Return this report with the units of a newer one added or replaced.

@@ -1,4 +1,4 @@
-"""From Verilog to cells of the device: a unit alone, to be counted, and the same cells in the wrapper, to be placed."""
+"""From Verilog to cells of a device: a unit alone, to be counted, and the same cells in the wrapper, to be placed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lab.fpga.families import Family
 from lab.fpga.wrapper import Port, wrapper_verilog
 from tools.programs import YOSYS
 
-__all__ = ["NETLIST", "SCRIPTS", "area", "count_cells", "ports_of", "synthesise", "wrap"]
+__all__ = ["NETLIST", "PINS", "area", "count_cells", "ports_of", "scripts", "synthesise", "wrap"]
 
 NETLIST = "wrapped.json"
+PINS = "pins.txt"
 
 _SYNTHESIS = """\
 read_verilog unit.v
-synth_ecp5 -noiopad -top unit
+{synthesis} -top unit
 write_json unit.json
 select unit
 write_rtlil -selected unit.il
@@ -28,7 +30,7 @@ _WRAPPING = """\
 read_rtlil unit.il
 blackbox unit
 read_verilog wrapper.v
-synth_ecp5 -noiopad -top wrapper
+{synthesis} -top wrapper
 delete =unit
 read_rtlil unit.il
 hierarchy -check -top wrapper
@@ -37,11 +39,27 @@ clean
 write_json wrapped.json
 """
 
-#: Both scripts for Yosys.
-SCRIPTS = (_SYNTHESIS, _WRAPPING)
+_FEEDS_IN = "0xFFFF"
+# Cells by type: how many 4-input LUTs each one takes. A WIDEFN9 is two with a multiplexer, an ALU of Gowin one.
+_LUTS = {
+    "LUT4": 1, "CCU2C": 2, "CCU2": 2, "WIDEFN9": 2, "INV": 1, "LUT1": 1, "LUT2": 1, "LUT3": 1, "ALU": 1, "SB_LUT4": 1,
+}  # fmt: skip
+_REGISTERS = ("TRELLIS_FF", "FD1P3", "DFF", "SB_DFF")
+_BLOCKS = ("MULT", "SB_MAC16")
+# Constants, which take nothing.
+_FREE = ("VLO", "VHI", "GND", "VCC")
 
 
-def synthesise(verilog: str, folder: Path) -> dict[str, int]:
+def scripts(family: Family) -> tuple[str, str]:
+    """Return both scripts for Yosys: of a unit alone, and of the unit in its wrapper."""
+    commands = (f"{family.synthesis} {options}".strip() for options in (family.bare, family.padded))
+    alone, wrapped = (
+        text.format(synthesis=command) for text, command in zip((_SYNTHESIS, _WRAPPING), commands, strict=True)
+    )
+    return alone, wrapped
+
+
+def synthesise(verilog: str, folder: Path, family: Family) -> dict[str, int]:
     """Synthesise a module called ``unit`` alone, and return how many cells of each type it takes.
 
     Raises
@@ -50,11 +68,11 @@ def synthesise(verilog: str, folder: Path) -> dict[str, int]:
         If Yosys reports an error.
     """
     (folder / "unit.v").write_text(verilog, encoding="utf-8")
-    _run_yosys(_SYNTHESIS, folder, "synthesis")
+    _run_yosys(scripts(family)[0], folder, "synthesis")
     return count_cells(_module(folder))
 
 
-def wrap(folder: Path) -> None:
+def wrap(folder: Path, family: Family) -> None:
     """Put the synthesised unit of a folder into the wrapper, as a netlist for nextpnr.
 
     Raises
@@ -63,7 +81,34 @@ def wrap(folder: Path) -> None:
         If Yosys reports an error.
     """
     (folder / "wrapper.v").write_text(wrapper_verilog(ports_of(_module(folder))), encoding="utf-8")
-    _run_yosys(_WRAPPING, folder, "wrapping")
+    (folder / PINS).write_text(family.constraints, encoding="utf-8")
+    _run_yosys(scripts(family)[1], folder, "wrapping")
+    netlist = folder / NETLIST
+    if netlist.is_file() and family.opens_carries:
+        whole = json.loads(netlist.read_text(encoding="utf-8"))
+        open_carries(whole["modules"]["wrapper"])
+        netlist.write_text(json.dumps(whole), encoding="utf-8")
+
+
+def open_carries(module: dict[str, Any]) -> int:
+    """Disconnect the carry input of the first CCU2 of every chain, and return how many there are.
+
+    nextpnr wants it open; Yosys has it open until ABC9 connects it with a constant (issue 5639 of Yosys). The first
+    CCU2 does not look at it: its lower LUT is the constant one, its upper LUT gives the carry into the chain.
+
+    Raises
+    ------
+    ValueError
+        If such a CCU2 looks at its carry input.
+    """
+    carries = [cell for cell in module["cells"].values() if cell["type"] == "CCU2"]
+    given = {net for cell in carries for net in cell["connections"].get("COUT", ())}
+    first = [cell for cell in carries if not given.intersection(cell["connections"].get("CIN", ()))]
+    for cell in first:
+        cell["connections"].pop("CIN", None)
+        if (lower := cell["parameters"].get("INIT0")) != _FEEDS_IN:
+            raise ValueError(f"CCU2: got INIT0 {lower} at the begin of a chain, must be {_FEEDS_IN}")
+    return len(first)
 
 
 def count_cells(module: Mapping[str, Any]) -> dict[str, int]:
@@ -82,19 +127,25 @@ def ports_of(module: Mapping[str, Any]) -> list[Port]:
 
 
 def area(cells: Mapping[str, int]) -> dict[str, int]:
-    """Summarise the cells of a unit.
+    """Summarise the cells of a unit, whose types are different ones in every family.
 
     Returns
     -------
     dict
-        ``LUT4``; ``CCU2C``, two LUTs with a carry; ``COMB`` = LUT4 + 2 CCU2C, in units of the device's combinational
-        cells; ``FF``; ``DSP``; and every other type under its own name. Of these, PFUMX and L6MUX21 are
-        multiplexers between LUTs that take no cell, and a TRELLIS_DPR16X4 is a memory of 16 words of 4 bits.
+        ``LUT4``; ``CCU2C``, two LUTs with a carry; ``COMB``, in 4-input LUTs, two for each carry cell of Lattice;
+        ``FF``; ``DSP``; and every other type under its own name. Of these, PFUMX, L6MUX21 and MUX2_LUT5 to 8 are
+        multiplexers between LUTs that take no cell, and a
+        TRELLIS_DPR16X4, DPR16X4 or RAM16SDP4 is a memory of 16 words of 4 bits.
     """
-    named = {"LUT4": "LUT4", "CCU2C": "CCU2C", "TRELLIS_FF": "FF", "MULT18X18D": "DSP"}
-    counts = {short: cells.get(kind, 0) for kind, short in named.items()}
-    others = {kind: count for kind, count in cells.items() if kind not in named}
-    return counts | {"COMB": counts["LUT4"] + 2 * counts["CCU2C"]} | others
+    others = {kind: count for kind, count in cells.items() if not kind.startswith((*_REGISTERS, *_BLOCKS, *_FREE))}
+
+    def those(kinds: tuple[str, ...]) -> int:
+        return sum(count for kind, count in cells.items() if kind.startswith(kinds))
+
+    comb = sum(count * cells.get(kind, 0) for kind, count in _LUTS.items())
+    others = {kind: count for kind, count in others.items() if kind not in _LUTS}
+    luts = {kind: cells.get(kind, 0) for kind in ("LUT4", "CCU2C")}
+    return luts | {"COMB": comb, "FF": those(_REGISTERS), "DSP": those(_BLOCKS)} | others
 
 
 def _module(folder: Path) -> dict[str, Any]:

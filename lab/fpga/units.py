@@ -1,4 +1,4 @@
-"""The measured units, which the catalogue marks, with the multiplier of the target."""
+"""The measured units, which the catalogue marks, with the multiplier of the family."""
 
 from __future__ import annotations
 
@@ -18,18 +18,23 @@ Build = Callable[[], wiring.Component]
 _SHOWN = ("source", "destination", "element", "block", "operands", "levels", "lanes", "registers", "stages")
 
 
-def catalogue() -> dict[str, Build]:
-    """Return a builder for every unit that is measured, by its name, in the order of the table."""
-    return {unit.name: _build(unit) for unit in UNITS.values() if unit.is_measured}
+def catalogue(multiplier: str = "ecp5") -> dict[str, Build]:
+    """Return a builder for every unit that is measured, by its name, in the order of the table.
+
+    Parameters
+    ----------
+    multiplier : str
+        Of `hdl.cores.multiplier.MULTIPLIERS`: synthesis does not find all registers inside the DSP blocks.
+    """
+    return {unit.name: _build(unit, multiplier) for unit in UNITS.values() if unit.is_measured}
 
 
-def _build(unit: Unit) -> Build:
-    # Synthesis does not find the registers inside the DSP of an ECP5.
+def _build(unit: Unit, multiplier: str) -> Build:
     has_multiplier = "multiplier" in unit.kind.parameters.definitions()
-    return partial(unit.build, multiplier="ecp5") if has_multiplier else unit.build
+    return partial(unit.build, multiplier=multiplier) if has_multiplier else unit.build
 
 
-def select(patterns: Sequence[str]) -> dict[str, Build]:
+def select(patterns: Sequence[str], multiplier: str = "ecp5") -> dict[str, Build]:
     """Return the units that match any of some names or wildcard patterns; without patterns, all.
 
     Raises
@@ -37,7 +42,7 @@ def select(patterns: Sequence[str]) -> dict[str, Build]:
     ValueError
         If a pattern matches nothing.
     """
-    units = catalogue()
+    units = catalogue(multiplier)
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in units):
             raise ValueError(f"unit: got {pattern!r}, must match one of {', '.join(units)}")
@@ -56,6 +61,8 @@ def parameters_of(unit: wiring.Component) -> str:
     modes = getattr(unit, "roundings", ())
     if len(modes) > 1:
         told.append(f"{len(modes)} rounding modes")
+    if getattr(unit, "subnormals", "keep") == "flush":
+        told.append("subnormals flushed")
     if hasattr(unit, "flags"):
         told.append("flags" if unit.flags else "no flags")
     return "; ".join(told)

@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _finish(given: argparse.Namespace, console: Console, outcomes: Sequence[Answer]) -> int:
-    """Show and write what was found; return the status."""
+    """Show and write the answers; return the status."""
     console.print(report.table(outcomes))
     given.folder.mkdir(parents=True, exist_ok=True)
     failed = [one for one in outcomes if not one.verdict.is_good]

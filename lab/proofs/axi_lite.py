@@ -7,7 +7,7 @@ cycle, and 0 where there is none. An offered word stays, unchanged, until it is 
 way.
 
 *In the AXI4-Stream unit*, which has the unit inside left out: for any traffic in the cycles after a reset, the bus
-answers as the registers alone do, the unit is told to clear when they are, and what they show are its counts.
+answers as the registers alone do. The unit clears when they are told to, and they show its counts.
 """
 
 from __future__ import annotations

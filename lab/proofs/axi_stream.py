@@ -1,6 +1,6 @@
-"""Proofs about the AXI4-Stream unit: its ports are those of the unit inside, for every value of every wire.
+"""Proofs about the AXI4-Stream unit: its ports carry the ports of the unit inside, for every value of every wire.
 
-The unit inside is left out: what it is given, and what becomes of what it gives, is told port by port. A product of a
+The unit inside is left out: the proof looks at its inputs, and at the way of its outputs, port by port. A product of a
 format or register that it lacks must reach it with a level that it refuses, and change nothing else.
 """
 
@@ -65,7 +65,7 @@ def wiring_formula(component: AxiStreamMac, netlist: Netlist) -> str:
     return top.text + top.shown + refute(both(*claims))
 
 
-#: What is connected as it is: port of the unit, port of the wrapper.
+#: Direct connections: port of the unit, port of the wrapper.
 _STRAIGHT = {
     "unit.clk": "aclk",
     "unit.chunk": "chunk",

@@ -1,20 +1,20 @@
 # amaranth: UnusedElaboratable=no
 # A unit is built also for a look at its size.
-"""Proofs about the stream of the block quantiser: whatever the pauses, its results are those of each block, in order.
+"""Proofs about the stream of the block quantiser: whatever the pauses, it gives the results of each block, in order.
 
-What a unit holds is told by draining it: a receiver that is always ready takes what comes, while some beats that are
-still to come are offered without a pause. Three things hold of every state that keeps the invariant below, which every
-cycle preserves and a reset brings about:
+Draining a unit shows its content: a receiver that is always ready takes what comes, while some beats that are still to
+come are offered without a pause. Three things hold of every state that keeps the invariant below, which every cycle
+preserves and a reset brings about:
 
 - Order: a cycle with any input changes the list of results as it would a queue. If a result is taken, the first one is
   gone. A beat that is accepted now and a beat that is offered first while draining give the same list. And a result
   that is not taken stays.
-- Blocks: if the unit is between two blocks, a whole further block adds its results at the end, those of
-  `hdl.mx.block.QuantizeBlock`, and nothing else.
+- Blocks: if the unit is between two blocks, a whole further block adds the results of `hdl.mx.block.QuantizeBlock` at
+  the end, and nothing else.
 - Nothing stays: a drained unit is empty after a number of cycles that depends on its size alone.
 
-So by induction over cycles, the results of any run are those of its blocks, one after the other. The formats are tiny:
-numbers only pass through, and their conversion is proven elsewhere.
+So by induction over cycles, any run gives the results of its blocks, one after the other. The formats are tiny: numbers
+only pass through, and their conversion is proven elsewhere.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ class Observed(wiring.Component):
         values, blocks = unit.values, unit.blocks
         whole = blocks.level + unit.completes + unit.is_complete
         conditions = [
-            # Queues: what is between the first word and the next place.
+            # Queues: the words between the first one and the next place.
             *(_is_sound(each) for each in (values, blocks)),
-            # The beats of whole blocks, but for those that have left, and those of the block that is entering.
+            # The beats of whole blocks that have not left, and the beats of the block that is entering.
             values.level + unit.leaving == beats * whole + unit.entering,
             (unit.leaving == 0) | (blocks.level != 0),
             ~unit.completes | unit.has_entered,
@@ -126,7 +126,7 @@ class _Size:
         return unit.values.depth + self.beats + unit.latency + 4
 
 
-#: Takes a unit's size and its netlist, and that of a block; gives what has a solution if a claim fails.
+#: Takes a unit's size, its netlist and a block's netlist; returns a formula with a solution if a claim fails.
 Formula = Callable[[_Size, Netlist, Netlist], str]
 
 _SIZES = (_Size(1, 2), _Size(2, 1))
@@ -168,7 +168,7 @@ def _same_state(unit: Netlist, instance: Instance) -> dict[int, str]:
 
 
 def _invariant(size: _Size, unit: Netlist, core: Netlist) -> str:
-    """Return what has a solution if a cycle breaks the invariant, or a reset does, or a reset leaves a result."""
+    """Return a formula with a solution if a cycle or a reset breaks the invariant, or a reset leaves a result."""
     now = unit.instance("top", given=_QUIET)
     then = unit.instance("then", given=_QUIET, held=now.registers)
     reset = unit.instance("reset", given={"rst": "#b1", "clk": "#b0"})
@@ -247,7 +247,7 @@ def _premise(now: Instance, begun: int) -> str:
 
 
 def _order(size: _Size, unit: Netlist, core: Netlist, *, begun: int, is_accepted: bool) -> str:
-    """Return what has a solution if a cycle changes the list of results otherwise than it would a queue."""
+    """Return a formula with a solution if a cycle changes the list of results otherwise than a queue."""
     now = unit.instance("top", given=_QUIET)
     further, rest = _beats(unit, (size.beats - begun - 1 if is_accepted else -begun) % size.beats)
     sent = [now.port("i__payload"), *rest] if is_accepted else rest
@@ -274,7 +274,7 @@ def _order(size: _Size, unit: Netlist, core: Netlist, *, begun: int, is_accepted
 
 
 def _blocks(size: _Size, unit: Netlist, core: Netlist) -> str:
-    """Return what has a solution if a whole block adds anything else than its results."""
+    """Return a formula with a solution if a whole block adds anything but its results."""
     now = unit.instance("top", given=_QUIET)
     declared, beats = _beats(unit, size.beats)
     before = _Drain(unit, size, "before", _same_state(unit, now), [])

@@ -27,7 +27,7 @@ from hdl.mx.block import QuantizeBlock
 from hdl.mx.plan import BlockPlan
 from lab.netlists.netlist import Instance, Netlist
 from lab.netlists.yosys import netlist_of
-from lab.proofs.by_interval_in_modes import rounding
+from lab.proofs.by_interval import rounding
 from lab.proofs.proof import BITWUZLA, Proof
 from lab.proofs.terms import (
     DOUBLE,

@@ -151,8 +151,8 @@ def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> st
     """Define the results of a step with a factor of ``2**move``: rounded twice, to the effect of once.
 
     The first time into a format with at least two more bits of significand and of exponent. To round up or down twice
-    is to do it once. To round to nearest, the first rounding is towards zero: if that has lost anything, the exact
-    result is larger than what is left, so that what looks like a tie is none, and is rounded away from zero.
+    is to do it once. To round to nearest, the first rounding is towards zero. If it was inexact, the exact result is
+    larger than the rounded one. Then a seeming tie is none, and is rounded away from zero.
     """
     longer = Sort(wide.exponent_bits, precision)
     x, y, z = (round_to(longer, name) for name in "xyz")

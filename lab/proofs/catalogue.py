@@ -17,13 +17,13 @@ from lab.proofs.converters import converter_proofs
 from lab.proofs.counted import counted_proofs
 from lab.proofs.counters import counter_proofs
 from lab.proofs.faults import PinnedFault, pinned_faults
+from lab.proofs.flushed import flushed_proofs
 from lab.proofs.lanes import lane_proofs
 from lab.proofs.mutants import CoreMutant, mutants
 from lab.proofs.philox import philox_proofs
-from lab.proofs.pipelines import mode_pipeline_proofs, pipeline_proofs, primitive_proofs
+from lab.proofs.pipelines import pipeline_proofs, primitive_proofs
 from lab.proofs.proof import Proof
-from lab.proofs.steps import step_proofs
-from lab.proofs.steps_in_modes import rounded_step_proofs
+from lab.proofs.steps import rounded_step_proofs, step_proofs
 from lab.proofs.swamped import swamped_proofs
 from lab.proofs.vector_control import vector_control_proofs
 from lab.proofs.vector_steady import steady_proofs
@@ -44,12 +44,12 @@ def proofs() -> list[Proof]:
         *lane_proofs(),
         *primitive_proofs(),
         *pipeline_proofs(),
-        *mode_pipeline_proofs(),
         *philox_proofs(),
         *block_proofs(),
         *block_stream_proofs(),
         *widening_proofs(),
         *swamped_proofs(),
+        *flushed_proofs(),
         *counter_proofs(),
         *control_proofs(),
         *counted_proofs(),

@@ -1,15 +1,15 @@
 """Proofs about the multiply-accumulate unit around its lane: it reduces correctly, whatever a step computes.
 
-The lane is left out. What it gives is an *uninterpreted function* of what it is given: nothing is known of it but that
-it gives the same for the same. So what is proven of issue, hazards, chunks, promotions, registers and the queue of
-results holds for every arithmetic, that of the lane among them.
+The lane is left out. Its result is an *uninterpreted function* of its inputs: nothing is known of it but that equal
+inputs give equal results. So the proofs about issue, hazards, chunks, promotions, registers and the queue of results
+hold for every arithmetic, and for the lane's.
 
-It is a bounded proof, of shallow units; `lab.proofs.along_model` has those of every depth. In the first cycle the unit
-is in any state at all, and reset. Then, for any beats, changes of the port ``chunk``, stalls and refusals of results in
-so many cycles, every result that leaves is that of `Model` below, in order of its register, and none leaves that the
-model does not have. A unit that has been left alone for long enough has given them all.
+It is a bounded proof, of shallow units; `lab.proofs.along_model` has the proofs for every depth. In the first cycle the
+unit is in any state at all, and reset. Then, for any beats, changes of the port ``chunk``, stalls and refusals of
+results in so many cycles, every result that leaves equals the next one of its register in `Model` below, and no others
+leave. A unit that has been left alone for long enough has given them all.
 
-What the unit asks of its user is a premise: a beat continues only what was of its level, in its register.
+The premise is the unit's rule for its user: a beat continues only values of its level, in its register.
 """
 
 from __future__ import annotations
@@ -132,12 +132,12 @@ def _build(stages: int, cycles: int, drain: int, folder: Path, **given: Any) -> 
     return formula(component, netlist_of_verilog(component, folder), cycles, drain)
 
 
-#: Returns what is claimed of a unit: of the model, every cycle, how many of them beats may enter in, a result's layout.
+#: Returns the claim about a unit: of the model, every cycle, how many of them beats may enter in, a result's layout.
 Claims = Callable[[Model, list[Instance], int, data.StructLayout], list[str]]
 
 
 def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int, claims: Claims | None = None) -> str:
-    """Return what has a solution if a unit gives anything else than the model.
+    """Return a formula with a solution if a unit gives anything but the model's results.
 
     In `cycles` cycles beats may enter; in the `drain` cycles behind them none does, and all results are taken.
     """
@@ -166,7 +166,7 @@ def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int, 
 
 
 def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instance]) -> str:
-    """Assert what the lane gives of what it was given, cycles before."""
+    """Assert the lane's results from its inputs some cycles before."""
     parameters = component.unit.parameters
     last, pack = len(parameters.operation_ranks), "pack" in parameters.ranks
     text = ""

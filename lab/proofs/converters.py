@@ -11,11 +11,11 @@ from typing import Any
 
 from golden import reference
 from golden.formats import CBFLOAT16, CONVERSIONS, FORMATS, FP32, NARROW_FORMATS, FloatFormat
-from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
+from golden.rounding import DEFAULT_RANDOM_BITS, MODE_BITS, NO_MODES, Rounding
 from hdl.cores.conversion import Convert
 from lab.netlists.netlist import Instance, Netlist
 from lab.netlists.yosys import netlist_of
-from lab.proofs import by_interval_in_modes, by_theory
+from lab.proofs import by_interval, by_theory
 from lab.proofs.by_theory import SMT_MODES
 from lab.proofs.proof import BITWUZLA, CVC5, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, equal, refute, slice_of, split_result
@@ -25,9 +25,6 @@ __all__ = ["ChosenMode", "converter_proofs", "formula", "say_result"]
 NEAREST = Rounding.NEAREST_EVEN
 #: All modes, to be chosen at run time.
 _ALL = tuple(Rounding)
-#: Code of no mode.
-_NO_MODE = 7
-_ROUNDING_BITS = 3
 _THEORY, _INTERVAL = "to_fp", "interval"
 
 
@@ -48,15 +45,15 @@ class ChosenMode:
     @property
     def low(self) -> int:
         """Where the random number begins among the controls."""
-        return _ROUNDING_BITS if len(self.modes) > 1 else 0
+        return MODE_BITS if len(self.modes) > 1 else 0
 
     def premise(self, unit: Instance) -> str:
         """Fix the code of the mode, if there is a choice."""
         if len(self.modes) == 1:
             return ""
-        code = self.mode.value if self.mode else _NO_MODE
-        given = slice_of(unit.port("controls"), _ROUNDING_BITS - 1, 0)
-        return f"(assert {equal(given, bits(code, _ROUNDING_BITS))})\n"
+        code = self.mode.value if self.mode else NO_MODES[0]
+        given = slice_of(unit.port("controls"), MODE_BITS - 1, 0)
+        return f"(assert {equal(given, bits(code, MODE_BITS))})\n"
 
     def random(self, unit: Instance) -> dict[str, Any]:
         """Return the random number as the specification takes it, in the mode that needs one."""
@@ -108,7 +105,7 @@ def converter_proofs() -> Iterator[Proof]:
             yield from _proofs(name, ChosenMode(source, destination), "to nearest", fast=is_usual)
         saturating = ChosenMode(source, destination, overflow="saturate")
         yield from _proofs(f"{name}/saturating", saturating, "saturating", fast=False)
-        for mode in (*_ALL, None):
+        for mode in (*_ALL, *([None] if NO_MODES else [])):
             chosen = ChosenMode(source, destination, mode, _ALL)
             words = f"{mode} of all" if mode else "code of no mode"
             yield from _proofs(f"{name}/modes/{mode or 'none'}", chosen, words, fast=is_usual and source is FP32)
@@ -117,7 +114,7 @@ def converter_proofs() -> Iterator[Proof]:
 def _proofs(name: str, chosen: ChosenMode, words: str, *, fast: bool) -> Iterator[Proof]:
     """Yield the proofs of a mode by both specifications; conversions without `words` are proven by every engine."""
     specifications: list[tuple[str, by_theory.Conversion, str]] = [
-        (_INTERVAL if chosen.mode else "nothing", by_interval_in_modes.conversion, BITWUZLA)
+        (_INTERVAL if chosen.mode else "nothing", by_interval.conversion, BITWUZLA)
     ]
     if chosen.mode in SMT_MODES:
         engines = (CVC5,) if words else (CVC5, Z3_CADICAL)

@@ -1,9 +1,9 @@
 """Proofs that a unit counts the steps that it takes, whatever a step computes and raises.
 
-As in `lab.proofs.control` the lane is left out, and what it gives is an uninterpreted function of what it is given: now
-also what it raises. For any beats, refusals of results and changes of the port ``chunk`` in so many cycles, the
-counters end at what the sequential model says: for each event the accepted products that raised it, and the promotions
-of the chunks that they ended. A refused product counts for nothing.
+As in `lab.proofs.control` the lane is left out, and its results, and now its events, are uninterpreted functions of its
+inputs. For any beats, refusals of results and changes of the port ``chunk`` in so many cycles, the counters end at the
+counts of the sequential model. These are, for each event, the accepted products that raised it, and the promotions of
+the chunks that they ended. A refused product counts for nothing.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Proofs about the counters: each adds its input and stops at its largest value, and each gets its events.
 
-- A counter of 32 bits, from every state that it can be in, holds next the sum of what it held, or of 0 if it is
-  cleared, and of what is added, or the largest value if the sum is larger. Which states those are is proven, too: by
-  induction from a reset.
-- The counters of a unit, given anything in a cycle, add a known number of cycles later the number of lanes that
-  took part and raised an event, to the counter of that event and of the kind of the step, and nothing to any other.
+- A counter of 32 bits, from every state that it can reach, holds next the sum of its value, or of 0 if it is cleared,
+  and of the addend; or the largest value if the sum is larger. Induction from a reset proves which states it can reach.
+- For any inputs in a cycle, the counters of a unit add the number of lanes that took part and raised an event, a known
+  number of cycles later. It goes to the counter of that event and of the kind of the step, and nothing to any other.
   After a reset they are 0, and events on their way are not counted.
 - So do the counters of a SIMD unit, whose lanes are left out, with the operation behind the last rank of its control.
 """

@@ -1,10 +1,10 @@
-"""A fused step in two halves: what the first hands on, and why both together are the step.
+"""A fused step in two halves: the product between them, and why both together are the step.
 
 Proven of the first half, for all operands:
 
 - each operand is ``significand * 2**exponent`` times a constant, exactly, its significand normalised;
 - the product's significand is the product of both, its exponent their sum: by that its number is the operands' product;
-- sign and class are those of a product; and `contract` holds of all that is handed on.
+- sign and class suit a product; and `contract` holds of all that is handed on.
 
 Proven of the second half, for all that `contract` allows and for all accumulators: it rounds the sum of the product's
 number and the accumulator. Proven of both: joined they are the step.
@@ -18,10 +18,12 @@ widths, so it is proven to be that: its words differ only in length, which solve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from golden.formats import FP32, FloatFormat
+from golden.rounding import Rounding
 from hdl.cores.step_formats import StepFormats
 from lab.netlists.netlist import Instance, Netlist
 from lab.proofs.by_interval import addition, decode
@@ -44,7 +46,7 @@ from lab.proofs.terms import (
 
 __all__ = ["HANDED_ON", "Mode", "contract", "first_half", "joined", "product_facts", "same_second_half", "second_half"]
 
-#: What the first half hands on and the second half takes.
+#: The ports between the first half and the second.
 HANDED_ON = ("significand", "exponent", "sign", "is_infinite", "is_nan", "invalid")
 
 
@@ -53,17 +55,19 @@ Distances = tuple[int | None, int | None]
 
 @dataclass(frozen=True)
 class Mode:
-    """One choice of the formats of a step.
+    """One choice of the formats of a step, and of its rounding mode.
 
     Parameters
     ----------
     formats : StepFormats
     operand, accumulator : FloatFormat
+    rounding : Rounding
     """
 
     formats: StepFormats
     operand: FloatFormat
     accumulator: FloatFormat
+    rounding: Rounding = Rounding.NEAREST_EVEN
 
     def __str__(self) -> str:
         return f"{self.operand} into {self.accumulator}"
@@ -73,12 +77,19 @@ class Mode:
         choices = {
             "format": self.formats.operands.index(self.operand),
             "accumulator_format": self.formats.accumulators.index(self.accumulator),
+            "rounding": self.rounding.value,
         }
         return "".join(
             f"(assert {equal(netlist.port(name), bits(index, netlist.inputs[name]))})\n"
             for name, index in choices.items()
             if name in netlist.inputs
         )
+
+    def given(self, random: Any) -> dict[str, Any]:
+        """Return a random number as specification and golden take it, in the mode that needs one."""
+        if self.rounding is not Rounding.STOCHASTIC:
+            return {}
+        return {"random": random, "random_bits": self.formats.random_bits}
 
     @property
     def spare_product_bits(self) -> int:
@@ -92,7 +103,7 @@ class Mode:
 
     @property
     def bias(self) -> int:
-        """What the exponent of a product has more than the sum of those of its operands."""
+        """The bias of a product's exponent over the sum of its operands' exponents."""
         return self.formats.product_bias(self.operand, self.accumulator) + 1
 
     @property
@@ -145,7 +156,7 @@ def contract(netlist: Instance, mode: Mode) -> str:
 
 
 def product_facts(factors: Sequence[str], product: str, width: int) -> str:
-    """Assert what is true of every product of two words of so many bits, where it stands for a multiplier left out.
+    """Assert facts about every product of two words of so many bits, in place of a multiplier that is left out.
 
     Zero times anything is zero, and two leading ones leave no two leading zeros.
     """
@@ -156,7 +167,7 @@ def product_facts(factors: Sequence[str], product: str, width: int) -> str:
 
 
 def first_half(netlist: Instance, mode: Mode, carrier: Sort) -> str:
-    """Return what has a solution if the first half hands on anything else than the product."""
+    """Return a formula with a solution if the first half hands on anything but the product."""
     formats, fmt = mode.formats, mode.operand
     size = formats.product_exponent_width
     text = netlist.text + netlist.shown + mode.chosen(netlist) + contract(netlist, mode)
@@ -193,16 +204,8 @@ def first_half(netlist: Instance, mode: Mode, carrier: Sort) -> str:
     return text + refute(both(*claims))
 
 
-def second_half(
-    netlist: Instance,
-    mode: Mode,
-    carrier: Sort,
-    distances: Distances = (None, None),
-    specification: Callable[..., str] | None = None,
-) -> str:
-    """Return what has a solution if the second half rounds the sum of product and accumulator wrongly.
-
-    `specification` takes the arguments of `lab.proofs.by_interval.addition`, which it is unless given.
+def second_half(netlist: Instance, mode: Mode, carrier: Sort, distances: Distances = (None, None)) -> str:
+    """Return a formula with a solution if the second half rounds the sum of product and accumulator wrongly.
 
     With `distances`, only if the exponent of the product, biased, less the exponent field of the accumulator is one of
     ``range(*distances)``, where None is no limit.
@@ -235,11 +238,13 @@ def second_half(
     invalid = either(_holds(netlist, "invalid"), is_signalling(code, accumulator))
     text += define("product_is_invalid", "Bool", invalid)
     text += split_result(netlist, accumulator)
-    return text + (specification or addition)(code, accumulator, "out", "flags", carrier) + refute("correct")
+    given = mode.given(netlist.port("random"))
+    text += addition(code, accumulator, "out", "flags", mode.rounding, carrier=carrier, **given)
+    return text + refute("correct")
 
 
 def same_second_half(netlist: Instance, model: Netlist, mode: Mode) -> str:
-    """Return what has a solution if the second half differs from that of ``mode.model``."""
+    """Return a formula with a solution if the second half differs from the second half of ``mode.model``."""
     own, other = mode.formats, mode.model.formats
     text = netlist.text + netlist.shown + mode.chosen(netlist) + contract(netlist, mode) + "(assert contract)\n"
     spare, width = mode.spare_product_bits, other.product_exponent_width
@@ -267,7 +272,7 @@ def _resized(word: str, width: int, wanted: int, extend: str) -> str:
 
 
 def joined(step: Netlist, first: Netlist, second: Netlist) -> str:
-    """Return what has a solution if a step is anything else than its two halves.
+    """Return a formula with a solution if a step differs from its two halves.
 
     Step and first half are given without their multiplier: it is the same, so it is enough that its factors are.
     """

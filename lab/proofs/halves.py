@@ -1,7 +1,7 @@
-"""The two halves of a fused step as components of their own: up to the product, and from it on.
+"""The two halves of a fused step as components: up to the product, and from it on.
 
 The product is where a step is cut: there are three numbers ahead of it, of which two are multiplied, and two behind it.
-What the first half is proven to hand on is what the second half is proven for.
+The proof of the second half assumes what the proof of the first half shows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hdl.cores.bundle import Bundle
 from hdl.cores.fused_step import add_product, code_of, multiply_operands
 from hdl.cores.multiplier import Multiplier
 from hdl.cores.operand import split_code
-from hdl.cores.outcome import finish, pack_result
+from hdl.cores.outcome import align_result, finish, pack_result
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import select_width
@@ -137,7 +137,7 @@ class SecondHalf(wiring.Component):
         rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class, watches=self.with_swamped)
         finished = finish(m, formats, index, rounded)
         m.d.comb += [
-            self.o.bits.eq(pack_result(formats, index, rounded, finished)),
+            self.o.bits.eq(pack_result(formats, index, align_result(formats, index, rounded), finished)),
             self.o.flags.eq(finished.flags),
         ]
         if self.with_swamped:

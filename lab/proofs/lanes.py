@@ -1,6 +1,6 @@
 """Proofs about the lane of the multiply-accumulate unit: it is the fused step, however many ranks it has.
 
-A lane keeps numbers in another form than that of codes: apart, the classes beside them. So there are three things:
+A lane does not keep numbers as codes: their fields stand apart, the classes beside them. So there are three things:
 
 - without ranks, given codes in its own form, it is `FusedStep`, with the result in this form again;
 - with its ranks it is the same, later: from any state, what enters in one cycle leaves as it does there. As nothing in
@@ -33,7 +33,7 @@ from lab.proofs.pipelines import following
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import both, equal, refute
 
-__all__ = ["LaneAlone", "lane_proofs", "no_ranks"]
+__all__ = ["LaneAlone", "lane_pipeline", "lane_proofs", "no_ranks"]
 
 _OWN = CBFLOAT16
 _QUIET = {"rst": "#b0", "clk": "#b0"}
@@ -129,22 +129,22 @@ def lane_proofs() -> Iterator[Proof]:
                     f"{named}, {stages} stage{'s' * (stages > 1)}",
                     "lane without ranks",
                     engine,
-                    partial(_pipeline, operands, stages),
+                    partial(lane_pipeline, operands, stages),
                     timeout=300,
                     fast=engine == BITWUZLA and stages in (1, recommended),
                 )
     for stages in DEPTHS:
         claim, title = f"lane/pipeline/modes/stages_{stages}", f"{_OWN}, every mode, {stages} stage{'s' * (stages > 1)}"
-        build = partial(_pipeline, (_OWN,), stages, roundings=tuple(Rounding))
+        build = partial(lane_pipeline, (_OWN,), stages, roundings=tuple(Rounding))
         fast = stages == MacParameters(operands=(_OWN,)).stages
         yield Proof(claim, "lane: pipeline", title, "lane without ranks", BITWUZLA, build, 300, fast=fast)
         claim, title = claim.replace("modes", "counters"), title.replace("every mode", "with counters")
-        build = partial(_pipeline, (_OWN,), stages, counters=True)
+        build = partial(lane_pipeline, (_OWN,), stages, counters=True)
         yield Proof(claim, "lane: pipeline", title, "lane without ranks", BITWUZLA, build, 300, fast=fast)
 
 
-def _pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path, **given: Any) -> str:
-    """Return what has a solution if a lane with ranks gives another result than the one without.
+def lane_pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path, **given: Any) -> str:
+    """Return a formula with a solution if a lane with ranks gives another result than the lane without.
 
     The multiplier, with the ranks that it has inside, is left out: see `lab.proofs.pipelines.primitive_proofs`.
     """

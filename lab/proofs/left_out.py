@@ -22,7 +22,7 @@ class OpenLane(wiring.Component):
     ----------
     parameters : MacParameters
 
-    Its ports are those of `hdl.mac.lane.lane_signature`.
+    It has the ports of `hdl.mac.lane.lane_signature`.
     """
 
     def __init__(self, parameters: MacParameters) -> None:

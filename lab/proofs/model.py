@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from amaranth import Const
 
+from golden.rounding import MODE_BITS
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error
 from lab.proofs.terms import bits, both, define, either, equal, inverse
@@ -26,12 +27,12 @@ def is_built(beat: Mapping[str, str], parameters: MacParameters) -> str:
     is_level = inverse(equal(beat["level"], bits(3, 2)))
     if "rounding" not in beat:
         return is_level
-    modes = (bits(mode.value, 3) for mode in parameters.formats.roundings)
+    modes = (bits(mode.value, MODE_BITS) for mode in parameters.formats.roundings)
     return both(is_level, either(*(equal(beat["rounding"], mode) for mode in modes)))
 
 
 class Chunk:
-    """The counting of the products of one register: definitions for a beat, and what they make of the state.
+    """The count of the products of one register: definitions for a beat, and the state behind it.
 
     Parameters
     ----------

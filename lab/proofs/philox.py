@@ -12,7 +12,7 @@ from lab.proofs.terms import bits, both, equal, refute, slice_of, widened
 
 __all__ = ["philox_proofs"]
 
-#: Written out once more: what words 0 and 2 are multiplied by, and what the words of the key are raised by.
+#: Written out once more: the factors of words 0 and 2, and the increments of the key's words.
 _MULTIPLIERS = {0: 0xD2511F53, 2: 0xCD9E8D57}
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
 

@@ -1,31 +1,33 @@
 """Proofs about units with registers: they are their combinational cores, whatever they are given and when.
 
-A converter stands still while its result is refused. What it holds is told by flushing it: the results that it gives
-while nothing enters and all are taken. One cycle from any state, with any input, must change that list as it would a
-queue: the first one leaves if it is taken, the conversion of what is accepted joins at the end, all others stay. So by
-induction nothing is ever lost, doubled or reordered, and every result is that of the core.
+A converter stands still while its result is refused. Flushing shows its content: the results that it gives while
+nothing enters and all are taken. One cycle from any state, with any input, must change that list as it would a queue.
+The first one leaves if it is taken, the conversion of an accepted code joins at the end, all others stay. So by
+induction nothing is ever lost, doubled or reordered, and every result equals the core's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from golden.formats import CONVERSIONS, FloatFormat
+from golden.formats import CONVERSIONS
+from golden.rounding import MODE_BITS
 from hdl.catalogue import UNITS, Kind
 from hdl.converter import DEPTHS, FloatConverter
 from hdl.cores.conversion import Convert
+from hdl.cores.conversion_plan import ConversionPlan
 from hdl.cores.multiplier import Multiplier
 from lab.netlists.netlist import Instance, Netlist
 from lab.netlists.yosys import SEQUENTIAL, netlist_of
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse, refute, slice_of
 
-__all__ = ["following", "mode_pipeline_proofs", "pipeline_proofs", "primitive_proofs"]
+__all__ = ["conversions", "following", "pipeline_proofs", "primitive_proofs"]
 
-_MODEL = Path(__file__).with_name("mult18x18d.v")
+_MODELS = {"ecp5": "mult18x18d.v", "nexus": "mult18x18.v"}
 _RANKS = {
     (False, False): ("none",),
     (True, False): ("before",),
@@ -33,70 +35,78 @@ _RANKS = {
     (True, True): ("before", "behind"),
 }
 _QUIET = {"rst": "#b0", "clk": "#b0"}
-Joins = Callable[[Netlist, Netlist, str], tuple[Instance, str]]
+Joins = Callable[[str], tuple[Instance, str]]
 
 
 def pipeline_proofs() -> Iterator[Proof]:
-    """Yield the proofs of the stream units of conversion, at every depth."""
+    """Yield the proofs of the stream units of conversion, at every depth; and of the catalogue's in several modes."""
     for source, destination in CONVERSIONS:
-        for stages in DEPTHS:
-            for engine in (BITWUZLA, Z3_CADICAL):
-                yield Proof(
-                    f"stream/{source}_to_{destination}/stages_{stages}",
-                    "converter: stream",
-                    f"{source} to {destination}, {stages} stage{'s' * (stages > 1)}",
-                    "queue of the core's results",
-                    engine,
-                    partial(_stream, source, destination, stages),
-                    timeout=120,
-                    fast=engine == BITWUZLA,
-                )
-
-
-def mode_pipeline_proofs() -> Iterator[Proof]:
-    """Yield the proofs of the stream units of the catalogue that round in several modes, at every depth."""
+        given = {"source": source, "destination": destination}
+        name = f"{source}_to_{destination}"
+        yield from _at_every_depth(name, f"{source} to {destination}", given, (BITWUZLA, Z3_CADICAL))
     for unit in UNITS.values():
-        if unit.kind is Kind.CONVERTER and len(unit.arguments.get("roundings", ())) > 1:
+        if unit.kind.core is Kind.CONVERTER and len(unit.arguments.get("roundings", ())) > 1:
             given = {name: value for name, value in unit.arguments.items() if name != "stages"}
-            for stages in DEPTHS:
-                # The catalogue's name but for the depth.
-                formats = f"{given['source']}_to_{given['destination']}"
-                yield Proof(
-                    f"stream/{formats}/{unit.name.removeprefix(formats).strip('_')}/stages_{stages}",
-                    "converter: stream",
-                    f"{unit.name}, {stages} stage{'s' * (stages > 1)}",
-                    "queue of the core's results",
-                    BITWUZLA,
-                    partial(_mode_stream, given, stages),
-                    timeout=120,
-                    fast=True,
-                )
+            # The catalogue's name but for the depth.
+            formats = f"{given['source']}_to_{given['destination']}"
+            name = f"{formats}/{unit.name.removeprefix(formats).strip('_')}"
+            yield from _at_every_depth(name, unit.name, given, (BITWUZLA,))
 
 
-def _mode_stream(given: Mapping[str, Any], stages: int, folder: Path) -> str:
+def _at_every_depth(name: str, title: str, given: Mapping[str, Any], engines: Sequence[str]) -> Iterator[Proof]:
+    for stages in DEPTHS:
+        for engine in engines:
+            yield Proof(
+                f"stream/{name}/stages_{stages}",
+                "converter: stream",
+                f"{title}, {stages} stage{'s' * (stages > 1)}",
+                "queue of the core's results",
+                engine,
+                partial(_stream, given, stages),
+                timeout=120,
+                fast=engine == BITWUZLA,
+            )
+
+
+def _stream(given: Mapping[str, Any], stages: int, folder: Path) -> str:
     component = FloatConverter(**given, stages=stages)
-    unit, plan = netlist_of(component, folder, SEQUENTIAL), component.parameters.plan
-    options = {"roundings": plan.roundings, "overflow": plan.overflow, "random_bits": plan.random_bits}
+    return conversions(component, component.parameters.plan, stages, folder)
+
+
+def conversions(component: FloatConverter, plan: ConversionPlan, stages: int, folder: Path) -> str:
+    """Return a formula with a solution if a unit is no queue of `stages` places for the conversions of a plan."""
+    unit = netlist_of(component, folder, SEQUENTIAL)
+    options = {
+        "roundings": plan.roundings,
+        "overflow": plan.overflow,
+        "random_bits": plan.random_bits,
+        "flushes": plan.flushes,
+    }
     core = netlist_of(Convert(plan.source, plan.destination, **options), folder)
     low, high = plan.source.width, unit.inputs["i__payload"] - 1
 
-    def joins(core: Netlist, unit: Netlist, payload: str) -> tuple[Instance, str]:
+    def joins(payload: str) -> tuple[Instance, str]:
+        if plan.is_plain:
+            result = core.instance("core", given={"code": payload})
+            # Without flags, if the unit has none.
+            return result, slice_of(result.port("o"), unit.outputs["o__payload"] - 1, 0)
         controls = slice_of(payload, high, low)
         result = core.instance("core", given={"code": slice_of(payload, low - 1, 0), "controls": controls})
-        built = (equal(slice_of(controls, 2, 0), bits(mode.value, 3)) for mode in plan.roundings)
+        mode = slice_of(controls, MODE_BITS - 1, 0)
+        built = (equal(mode, bits(each.value, MODE_BITS)) for each in plan.roundings)
         return result, f"(concat (ite {either(*built)} #b0 #b1) {result.port('o')})"
 
-    return stream_formula(unit, core, stages, joins)
+    return stream_formula(unit, stages, joins)
 
 
 def primitive_proofs() -> Iterator[Proof]:
-    """Yield the proofs that the generic multiplier multiplies, and the one of an FPGA's primitive, by its model."""
+    """Yield the proofs that the generic multiplier multiplies, and the ones of FPGAs' primitives, by their models."""
     for width in (8, 10, 11):
         for ranks in _RANKS:
             for engine in (BITWUZLA, Z3_CADICAL):
                 yield Proof(
                     f"multiplier/width_{width}/ranks_{'_and_'.join(_RANKS[ranks])}",
-                    "multiplier: MULT18X18D",
+                    "multiplier: MULT18X18D and MULT18X18",
                     f"{width} bits, {sum(ranks)} rank{'s' * (sum(ranks) != 1)} ({', '.join(_RANKS[ranks])})",
                     "bvmul",
                     engine,
@@ -108,7 +118,8 @@ def primitive_proofs() -> Iterator[Proof]:
 
 def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
     """Return a formula with a solution if from any state one gives no product after as many cycles as it has ranks."""
-    kinds = {"generic": (), "ecp5": (_MODEL,)}
+    modelled = {kind: (Path(__file__).with_name(name),) for kind, name in _MODELS.items()}
+    kinds: dict[str, tuple[Path, ...]] = {"generic": (), **modelled}
     text, products = "", []
     shared = f"(declare-const a (_ BitVec {width}))\n(declare-const b (_ BitVec {width}))\n"
     for kind, models in kinds.items():
@@ -134,25 +145,15 @@ def following(
     return instances[1:]
 
 
-def _stream(source: FloatFormat, destination: FloatFormat, stages: int, folder: Path) -> str:
-    unit = netlist_of(FloatConverter(source=source, destination=destination, stages=stages), folder, SEQUENTIAL)
-    return stream_formula(unit, netlist_of(Convert(source, destination), folder), stages)
-
-
-def _joins(core: Netlist, unit: Netlist, payload: str) -> tuple[Instance, str]:
-    result = core.instance("core", given={"code": payload})
-    return result, _payload(result, unit, core)
-
-
-def stream_formula(unit: Netlist, core: Netlist, stages: int, joins: Joins = _joins) -> str:
-    """Return a formula with a solution if one cycle of a stream unit changes what it holds otherwise than a queue.
+def stream_formula(unit: Netlist, stages: int, joins: Joins) -> str:
+    """Return a formula with a solution if one cycle of a stream unit changes its content otherwise than a queue.
 
     Parameters
     ----------
-    unit, core : Netlist
+    unit : Netlist
     stages : int
     joins : function
-        Takes the core, the unit and what enters, and gives an instance of the core and what the unit makes of it.
+        Takes the payload that enters; returns an instance of the core, and the payload that must leave.
     """
     flushing = {"i__valid": "#b0", "o__ready": "#b1"}
     now = unit.instance("top", given=_QUIET)
@@ -160,7 +161,7 @@ def stream_formula(unit: Netlist, core: Netlist, stages: int, joins: Joins = _jo
     same = unit.instance("before", given=_QUIET | flushing, held=_shared(unit, now))
     before = [same, *following(unit, stages, "before", same, [flushing] * stages)]
     after = following(unit, stages + 1, "after", now, [flushing] * (stages + 1))
-    result, wanted = joins(core, unit, now.port("i__payload"))
+    result, wanted = joins(now.port("i__payload"))
     text = now.text + now.shown + "".join(cycle.text for cycle in [*before, *after]) + result.text
 
     def holds(instance: Instance, port: str) -> str:
@@ -201,8 +202,3 @@ def stream_formula(unit: Netlist, core: Netlist, stages: int, joins: Joins = _jo
 def _shared(unit: Netlist, instance: Instance) -> dict[int, str]:
     """Return the registers of an instance as they are, for another instance."""
     return {number: f"|{instance.prefix}#{number}|" for number in unit.following}
-
-
-def _payload(result: Instance, unit: Netlist, core: Netlist) -> str:
-    """Return the core's result in the width of the unit's payload: without flags, if the unit has none."""
-    return f"((_ extract {unit.outputs['o__payload'] - 1} 0) {result.port('o')})"

@@ -37,9 +37,9 @@ Z3_CADICAL, BITWUZLA, CVC5 = "z3+cadical", "bitwuzla", "cvc5"
 ENGINES = (Z3_CADICAL, BITWUZLA, CVC5)
 #: Address space that a solver may use.
 MEBIBYTES = 8192
-#: A solver that has not had its processor time after this many times as long ends, too: it may share a processor.
+#: A solver that shares its processor ends after this many times its processor time.
 _PATIENCE = 10
-#: Raised when what an engine does with a formula changes: answers that were kept then count no longer.
+#: Raised when engines treat formulas in another way: earlier answers then count no longer.
 _REVISION = 2
 _ROOT = Path(__file__).resolve().parents[2]
 #: Running solvers. Each has its own session, so that it ends with all that it has started.
@@ -152,7 +152,7 @@ class Answer:
         return replace(self, verdict=verdict, remark=remark, seconds=self.seconds if seconds is None else seconds)
 
     def to_json(self) -> dict[str, object]:
-        """Return what `json` can write."""
+        """Return values that `json` can write."""
         return asdict(self) | {"verdict": self.verdict.value}
 
 
@@ -212,7 +212,7 @@ def _ports(model: Mapping[str, str]) -> dict[str, int]:
 
 
 def _ask(engine: str, text: str, file: Path, timeout: int) -> dict[str, object]:
-    """Let an engine decide in a process of its own, which ends with all that it has started."""
+    """Let an engine decide in another process, which ends with all that it has started."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "lab.proofs.engines", engine, str(file), str(MEBIBYTES), str(timeout)]

@@ -20,7 +20,7 @@ __all__ = ["SUBJECT", "conclusion", "evidence", "markdown", "note", "summary", "
 SUBJECT = "proofs"
 #: Proven only up to a size, or a length.
 _LIMITS = {"vector/bounded": "up to 5 beats"}
-#: What ids begin with; all others are of the multiply-accumulate unit.
+#: Beginnings of ids; all others are of the multiply-accumulate unit.
 _UNITS = {
     "converter/": Part.CONVERTERS,
     "stream/": Part.CONVERTERS,
@@ -102,7 +102,7 @@ def summary(outcomes: Sequence[Answer]) -> Figures:
 
 
 def _unit(outcome: Answer) -> Part:
-    """Return what a proof is about; of a change of a unit, what is changed."""
+    """Return the subject of a proof; of a change of a unit, the changed part."""
     if outcome.unit == "faults":
         return next(one.fault.part for one in pinned_faults() if one.id == outcome.id)
     about = outcome.id.removeprefix("mutant/")

@@ -1,4 +1,4 @@
-"""What a conversion in any mode must give once it is known how its number is rounded (NUMERICS sections 8 and 9).
+"""The result of a conversion in any mode, from its number's rounding (NUMERICS sections 8 and 9).
 
 A specification of numbers defines three conditions, and `conclusion` makes ``correct`` of them and of the classes.
 """
@@ -6,7 +6,7 @@ A specification of numbers defines three conditions, and `conclusion` makes ``co
 from __future__ import annotations
 
 from golden.formats import FloatFormat
-from golden.rounding import Rounding
+from golden.rounding import STAYS_FINITE, Rounding
 from lab.proofs.terms import (
     bits,
     both,
@@ -21,15 +21,7 @@ from lab.proofs.terms import (
     verdict,
 )
 
-__all__ = ["conclusion", "moves_away", "settled"]
-
-#: The modes that keep a result which is too large at the largest finite value: of which sign.
-_KEPT = {Rounding.TOWARD_ZERO: "+-", Rounding.DOWN: "+", Rounding.UP: "-", Rounding.TO_ODD: "+-"}
-
-
-def moves_away(mode: Rounding, is_negative: str) -> str:
-    """Tell whether a directed mode rounds away from zero."""
-    return {Rounding.DOWN: is_negative, Rounding.UP: inverse(is_negative)}.get(mode, "false")
+__all__ = ["conclusion", "settled"]
 
 
 def conclusion(
@@ -38,9 +30,9 @@ def conclusion(
     """Return definitions up to ``correct``.
 
     Defined already: ``is_beyond``, the number rounded with an unbounded exponent is above the largest finite value;
-    ``is_rounded``, the code and its sign are those of the number rounded into the range; ``is_exact``, the code's value
-    is the number's; ``is_tiny``, the number rounded with an unbounded exponent is below the smallest normal one. They
-    may be anything if the code is no number's.
+    ``is_rounded``, code and sign equal the number rounded into the range; ``is_exact``, the code's value is the
+    number's; ``is_tiny``, the number rounded with an unbounded exponent is below the smallest normal one. They may be
+    anything if the code is no number's.
     """
     text = define("is_negative", "Bool", sign_bit(code, source))
     text += define("is_nan", "Bool", is_nan(code, source))
@@ -57,7 +49,7 @@ def settled(
     """Return definitions up to ``correct`` of what rounds to `destination`, a conversion or a step.
 
     Defined already, beside what `conclusion` asks for: ``is_nan``, ``is_infinite`` and ``is_number``, of which one
-    holds; ``is_invalid``; and the sign, by a name of its own.
+    holds; ``is_invalid``; and the sign, which `sign` names.
     """
     width = destination.width
     largest = [bits(destination.max_finite | at * destination.sign_mask, width) for at in (0, 1)]
@@ -65,8 +57,8 @@ def settled(
     infinite, beyond = special, list(special)
     if overflow == "saturate":
         infinite = beyond = largest
-    for at, name in enumerate("+-"):
-        if name in _KEPT.get(mode, ""):
+    for at, is_kept in enumerate(STAYS_FINITE[mode]):
+        if is_kept:
             beyond[at] = largest[at]
     infinity_overflows = overflow == "saturate" or destination.specials == "finite"
     number_overflows = both("is_number", "is_beyond")

@@ -1,18 +1,25 @@
-"""Proofs about the fused step: every operand format into itself and into float32, and all of them in one core."""
+"""Proofs about the fused step: every operand format into itself and into float32, and all of them in one core.
+
+In every rounding mode: steps of a small format whole, of cbfloat16 from the product on, because the first half of a
+step knows no mode.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from golden import reference
 from golden.formats import BF16, CB16, CBFLOAT16, FP32, HALF_FORMATS, FloatFormat
+from golden.rounding import Rounding
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.step_formats import StepFormats
 from lab.netlists.yosys import EVERTED, netlist_of
 from lab.proofs import by_interval, by_theory, cut
+from lab.proofs.by_theory import SMT_MODES
 from lab.proofs.converters import say_result
 from lab.proofs.cut import Mode
 from lab.proofs.halves import FirstHalf, SecondHalf
@@ -21,7 +28,7 @@ from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.stored import lane_is_step
 from lab.proofs.terms import DOUBLE, Sort, refute, split_result
 
-__all__ = ["CONFIGURABLE", "CORES", "MODES", "explain_sum", "step_proofs"]
+__all__ = ["CONFIGURABLE", "CORES", "MODES", "explain_sum", "rounded_step_proofs", "step_proofs"]
 
 _SECOND_HALF = "step: second half"
 #: The core of the multiply-accumulate unit with several formats.
@@ -46,6 +53,10 @@ MODES = [
 ]
 #: Of these the whole step is proven at once, too: small, so that the multiplier is no obstacle.
 _SMALL = (FloatFormat("1-4-3", 4, 3), FloatFormat("1-5-2", 5, 2), FloatFormat("1-4-3 bias 11", 4, 3, 11))
+#: The first of them in every mode, with few random bits; and released widths.
+_IN_MODES = StepFormats(_SMALL[:1], _SMALL[:1], tuple(Rounding), 6)
+_OWN = StepFormats((CBFLOAT16,), (CBFLOAT16, FP32), tuple(Rounding))
+_SPECIFICATIONS = {"fp.fma": Z3_CADICAL, "interval": BITWUZLA}
 #: Where a proof would take too long it is cut by the distance of the exponents, at these.
 _DISTANCES: dict[tuple[FloatFormat, FloatFormat], tuple[int | None, ...]] = {
     (BF16, FP32): (None, -40, -14, -2, 3, 40, None)
@@ -75,12 +86,32 @@ def step_proofs() -> Iterator[Proof]:
         yield from _second_half_proofs(mode, f"step/second_half/{part}", title)
     for operand, accumulator in itertools.product(_SMALL, repeat=2):
         mode = Mode(StepFormats((operand,), (accumulator,)), operand, accumulator)
-        for engine, specification in ((Z3_CADICAL, by_theory.fused_step), (BITWUZLA, by_interval.fused_step)):
-            named = "fp.fma" if engine == Z3_CADICAL else "interval"
-            build = partial(_whole, mode, specification)
-            explain, fast = partial(_explain, mode), operand == accumulator
-            claim = f"step/whole/{_part(mode)}/{named}"
+        for named, engine in _SPECIFICATIONS.items():
+            build, explain = partial(_whole, mode, named), partial(_explain, mode)
+            claim, fast = f"step/whole/{_part(mode)}/{named}", operand == accumulator
             yield Proof(claim, "step: whole", str(mode), named, engine, build, 600, fast=fast, explain=explain)
+
+
+def rounded_step_proofs() -> Iterator[Proof]:
+    """Yield the proofs in every mode."""
+    for rounding in Rounding:
+        (small,) = _IN_MODES.operands
+        mode = Mode(_IN_MODES, small, small, rounding)
+        for named, engine in reversed(_SPECIFICATIONS.items()):
+            if engine == Z3_CADICAL and rounding not in SMT_MODES:
+                continue
+            claim, title = f"step/modes/whole/{small}/{rounding}/{named}", f"{small}, {rounding} of all"
+            build, explain, fast = partial(_whole, mode, named), partial(_explain, mode), engine == BITWUZLA
+            unit = "step: whole, any mode"
+            yield Proof(claim, unit, title, named, engine, build, 600, fast=fast, explain=explain)
+        for accumulator in _OWN.accumulators:
+            mode = Mode(_OWN, CBFLOAT16, accumulator, rounding)
+            claim, title = f"{_part(mode)}/{rounding}", f"{mode}, {rounding} of all"
+            build = partial(lane_is_step, no_ranks(_OWN.operands, roundings=_OWN.roundings), mode)
+            yield Proof(f"lane/own_form/modes/{claim}", "lane: own form", title, "step", BITWUZLA, build, timeout=300)
+            build = partial(_second_half, mode, DOUBLE, (None, None))
+            unit = "step: second half, any mode"
+            yield Proof(f"step/modes/second_half/{claim}", unit, title, "interval", BITWUZLA, build, timeout=900)
 
 
 def _part(mode: Mode) -> str:
@@ -130,16 +161,21 @@ def _second_half(mode: Mode, carrier: Sort, distances: cut.Distances, folder: Pa
     return cut.second_half(netlist_of(SecondHalf(mode.formats), folder).instance(), mode, carrier, distances)
 
 
-def _whole(mode: Mode, specification: Callable[..., str], folder: Path) -> str:
+def _whole(mode: Mode, specification: str, folder: Path) -> str:
     unit = netlist_of(FusedStep(mode.formats), folder).instance()
-    text = unit.text + unit.shown + split_result(unit, mode.accumulator)
-    ports = (unit.port(name) for name in ("a", "b", "acc"))
-    return text + specification(*ports, mode.operand, mode.accumulator, "out", "flags") + refute("correct")
+    text = unit.text + unit.shown + mode.chosen(unit) + split_result(unit, mode.accumulator)
+    a, b, acc = (unit.port(name) for name in ("a", "b", "acc"))
+    given = (a, b, acc, mode.operand, mode.accumulator, "out", "flags")
+    if specification == "fp.fma":
+        return text + by_theory.fused_step(*given, SMT_MODES[mode.rounding]) + refute("correct")
+    return text + by_interval.fused_step(*given, mode.rounding, **mode.given(unit.port("random"))) + refute("correct")
 
 
 def _explain(mode: Mode, ports: Mapping[str, int]) -> str:
-    codes = (ports[name] for name in ("a", "b", "acc"))
-    wanted = reference.multiply_accumulate(*codes, operand=mode.operand, accumulator=mode.accumulator)
+    """Say golden's result for a solution of the whole step."""
+    a, b, acc = (ports[name] for name in ("a", "b", "acc"))
+    options: dict[str, Any] = {"operand": mode.operand, "accumulator": mode.accumulator, "rounding": mode.rounding}
+    wanted = reference.multiply_accumulate(a, b, acc, **options, **mode.given(ports.get("random")))
     return say_result(wanted, ports["o"], mode.accumulator, mode.formats.accumulator_width)
 
 

@@ -2,7 +2,7 @@
 
 The numbers of a lane stand apart from their classes, which override them. So where a class is special, the number is
 *noise*: any bits at all. Noise is what the multiplier gives for it, too. As in `lab.proofs.cut`, the multiplier itself
-is left out: what goes into it must be the same as in the step, and what comes out of it is the same then.
+is left out: its factors must be the same as in the step, and then its product is the same.
 """
 
 from __future__ import annotations
@@ -93,35 +93,54 @@ def plain_operand(code: str, fmt: FloatFormat, layout: data.StructLayout) -> str
     return _fields(layout, _plain(code, fmt, layout))
 
 
-def _operands(a: str, b: str, fmt: FloatFormat, layout: data.StructLayout) -> str:
+def _operands(a: str, b: str, fmt: FloatFormat, layout: data.StructLayout, *, flushes: bool) -> str:
     """Define ``lane_a`` and ``lane_b``: what codes are as operands, as they enter or as a promotion brings them.
 
-    A promotion multiplies a result, which is no signalling NaN, by 1.0.
+    A promotion multiplies a result, which is no signalling NaN, by 1.0. Where subnormals are flushed, it is none of
+    those either, and a zero may have any fraction.
     """
     sign, _, _ = _parts(a, fmt)
     noise = {key: field_of("noise_operand", layout, key) for key, _ in layout}
     infinite = noise | {"sign": sign, "is_infinite": "#b1", "is_nan": "#b0"}
     plain = plain_operand(a, fmt, layout)
+    number = plain
+    if flushes:
+        zero = _fields(layout, _plain(a, fmt, layout) | {"fraction": noise["fraction"]})
+        number = f"(ite {_has_field(a, fmt)} {plain} {zero})"
     promoted = (
         f"(ite {is_nan(a, fmt)} {_fields(layout, noise | {'is_nan': '#b1'})} "
-        f"(ite {is_infinite(a, fmt)} {_fields(layout, infinite)} {plain}))"
+        f"(ite {is_infinite(a, fmt)} {_fields(layout, infinite)} {number}))"
     )
     text = f"(declare-const noise_operand (_ BitVec {layout.size}))\n(declare-const is_promotion Bool)\n"
     by_one = equal(b, bits(fmt.bias << fmt.fraction_bits, fmt.width))
     text += f"(assert (=> is_promotion {both(inverse(is_signalling(a, fmt)), by_one)}))\n"
+    if flushes:
+        text += f"(assert (=> is_promotion {inverse(_is_subnormal(a, fmt))}))\n"
     text += define("lane_a", f"(_ BitVec {layout.size})", f"(ite is_promotion {promoted} {plain})")
     return text + define("lane_b", f"(_ BitVec {layout.size})", plain_operand(b, fmt, layout))
 
 
-def _accumulator(code: str, fmt: FloatFormat, number: data.StructLayout, its_class: data.StructLayout) -> str:
+def _is_subnormal(code: str, fmt: FloatFormat) -> str:
+    is_zero = equal(_parts(code, fmt)[2], bits(0, fmt.fraction_bits))
+    return both(inverse(_has_field(code, fmt)), inverse(is_zero))
+
+
+def _accumulator(
+    code: str, fmt: FloatFormat, number: data.StructLayout, its_class: data.StructLayout, *, flushes: bool
+) -> str:
     """Define ``lane_number`` and ``lane_class``: what `code` is as an accumulator."""
     sign, field, fraction = _parts(code, fmt)
     text = f"(declare-const noise (_ BitVec {number.size}))\n(declare-const class_noise (_ BitVec {its_class.size}))\n"
     # A subnormal that rounding has made the smallest normal number is still said to have been none.
     is_smallest = equal(field, bits(1, fmt.exponent_bits))
     was_normal = both(_has_field(code, fmt), either(inverse(is_smallest), _holds("noise", number, "was_normal")))
+    its_fraction = _left(fraction, fmt, number, "noise")
+    if flushes:  # there are no subnormals, and a zero may have any fraction
+        text += f"(assert {inverse(_is_subnormal(code, fmt))})\n"
+        was_normal = _has_field(code, fmt)
+        its_fraction = f"(ite {was_normal} {its_fraction} {field_of('noise', number, 'fraction')})"
     plain = {
-        "fraction": _left(fraction, fmt, number, "noise"),
+        "fraction": its_fraction,
         "field": widened(field, fmt.exponent_bits, number["field"].width),
         "was_normal": _bit(was_normal),
         "sign": sign,
@@ -145,7 +164,7 @@ def _accumulator(code: str, fmt: FloatFormat, number: data.StructLayout, its_cla
 
 
 def lane_is_step(parameters: MacParameters, mode: Mode, folder: Path) -> str:
-    """Return what has a solution if a lane without ranks is anything else than the step in a mode."""
+    """Return a formula with a solution if a lane without ranks differs from the step in a mode."""
     formats = parameters.formats
     operand, number = operand_layout(formats), number_layout(formats)
     its_class = class_layout(with_flags=parameters.flags)
@@ -155,8 +174,8 @@ def lane_is_step(parameters: MacParameters, mode: Mode, folder: Path) -> str:
         for name, fmt in (("a", mode.operand), ("b", mode.operand), ("acc", mode.accumulator))
     }
     text = step.text + mode.chosen(step)
-    text += _operands(codes["a"], codes["b"], mode.operand, operand)
-    text += _accumulator(codes["acc"], mode.accumulator, number, its_class)
+    text += _operands(codes["a"], codes["b"], mode.operand, operand, flushes=formats.flushes)
+    text += _accumulator(codes["acc"], mode.accumulator, number, its_class, flushes=formats.flushes)
     special = either(
         *(either(is_nan(codes[name], mode.operand), is_infinite(codes[name], mode.operand)) for name in "ab")
     )
@@ -195,10 +214,15 @@ def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacPa
     nan, infinite = is_nan(code, fmt), is_infinite(code, fmt)
     top = number["fraction"].offset + number["fraction"].width - 1
     is_smallest = equal(field, bits(1, fmt.exponent_bits))
+    same_fraction = equal(slice_of(result, top, top - fmt.fraction_bits + 1), fraction)
+    same_normal = either(is_smallest, equal(_holds(result, number, "was_normal"), _has_field(code, fmt)))
+    if formats.flushes:
+        same_fraction = either(inverse(_has_field(code, fmt)), same_fraction)
+        same_normal = equal(_holds(result, number, "was_normal"), _has_field(code, fmt))
     same_number = both(
         equal(field_of(result, number, "field"), widened(field, fmt.exponent_bits, number["field"].width)),
-        equal(slice_of(result, top, top - fmt.fraction_bits + 1), fraction),
-        either(is_smallest, equal(_holds(result, number, "was_normal"), _has_field(code, fmt))),
+        same_fraction,
+        same_normal,
     )
     claims = [
         equal(slice_of(lane.port("code"), fmt.width - 1, 0), code),
@@ -218,11 +242,12 @@ def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacPa
         layout = events_layout()
         claims += [equal(field_of(lane.port("events"), layout, name), shown[name]) for name in EVENTS]
     if fmt == mode.operand:
-        claims.append(_promoted_claim(lane.port("promoted"), code, fmt, operand_layout(formats)))
+        layout = operand_layout(formats)
+        claims.append(_promoted_claim(lane.port("promoted"), code, fmt, layout, flushes=formats.flushes))
     return claims
 
 
-def _promoted_claim(promoted: str, code: str, fmt: FloatFormat, layout: data.StructLayout) -> str:
+def _promoted_claim(promoted: str, code: str, fmt: FloatFormat, layout: data.StructLayout, *, flushes: bool) -> str:
     """Return that the result as an operand is one that `_operands` allows for its code."""
     sign, _, _ = _parts(code, fmt)
     says_infinite = both(
@@ -231,6 +256,10 @@ def _promoted_claim(promoted: str, code: str, fmt: FloatFormat, layout: data.Str
         equal(field_of(promoted, layout, "sign"), sign),
     )
     same = equal(promoted, plain_operand(code, fmt, layout))
+    if flushes:
+        its_fraction = {"fraction": field_of(promoted, layout, "fraction")}
+        zero = _fields(layout, _plain(code, fmt, layout) | its_fraction)
+        same = f"(ite {_has_field(code, fmt)} {same} {equal(promoted, zero)})"
     return (
         f"(ite {is_nan(code, fmt)} {_holds(promoted, layout, 'is_nan')} "
         f"(ite {is_infinite(code, fmt)} {either(says_infinite, same)} {same}))"

@@ -1,9 +1,9 @@
 """Proofs that a step tells right whether its product was lost whole (NUMERICS section 11).
 
 The specification compares numbers: of finite addends, the product not 0, the result has the accumulator's value. The
-result is the step's own, which other proofs show to be right. So nothing needs to be rounded here, and what is shown is
-that the few bits that the step keeps of its addends tell the same. As in `lab.proofs.cut` it is proven of the second
-half of a step, for all products that the first half hands on, and of both halves that they are the step.
+result is the step's own, which other proofs show to be right. So nothing needs to be rounded here: the proof shows that
+the few bits that the step keeps of its addends say the same. As in `lab.proofs.cut` it is proven of the second half of
+a step, for all products that the first half hands on, and of both halves that they are the step.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def inverse(condition: str) -> str:
 
 
 def equal(one: str, other: str) -> str:
-    """Return ``one = other``; of floating point, that of SMT-LIB: all NaNs are one, the zeros are two."""
+    """Return ``one = other``; floating point as in SMT-LIB: all NaNs are one, the zeros are two."""
     return f"(= {one} {other})"
 
 

@@ -55,7 +55,7 @@ class UnknownStep:
         return plain_operand(code, self.parameters.formats.operands[0], self.operand)
 
     def controls_of(self, beat: Mapping[str, str], *, promotion: bool = False) -> str:
-        """Return what a beat brings for the rounding of its step, or of its promotion; nothing to a unit of one mode.
+        """Return a beat's controls for the rounding of its step, or of its promotion; none in a unit of one mode.
 
         That is one word, as `StepFormats.controls` has it.
         """
@@ -74,13 +74,13 @@ class UnknownStep:
         return f"(step{self.tag} {a} {b} {used} {slice_of(classes, CLASS_WIDTH - 1, 0)} {wide} {controls})"
 
     def add(self, a: str, b: str, value: str, wide: str, flags: str = bits(0, FLAGS_WIDTH), controls: str = "") -> str:
-        """Return the value after a step; its flags are those of the step, of the value before, and others."""
+        """Return the value after a step; its flags join the flags of the step, of the value before, and others."""
         given = self.step(a, b, self.number_of(value), self.class_of(value), wide, controls)
         earlier = f"(concat (bvor {flags} {self.flags_of(value)}) {bits(0, self.number + CLASS_WIDTH)})"
         return f"(bvor {given} {earlier})"
 
     def lane_output(self, port: str, value: str, wide: str) -> str:
-        """Return what stands at a port of the lane when a step has given a value."""
+        """Return the lane's word at a port when a step has given a value."""
         if port == "result_class":
             return slice_of(value, self.width - 1, self.number)
         if port == "code":
@@ -98,7 +98,7 @@ class UnknownStep:
         return f"(code_of{self.tag} {self.number_of(value)} {self.class_of(value)} {wide})"
 
     def events_of(self, value: str) -> str:
-        """Return what the step has raised that gave a value, whatever had been raised before it."""
+        """Return the flags that the step of a value raised, without earlier ones."""
         return f"(events_of{self.tag} {self.number_of(value)} {self.class_of(value)})"
 
     def number_of(self, value: str) -> str:

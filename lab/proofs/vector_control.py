@@ -1,18 +1,18 @@
 """Proofs about the SIMD multiply-accumulate unit around its lanes: it reduces correctly, whatever a step computes.
 
-As in `lab.proofs.control`, the lanes are left out, and what they give are uninterpreted functions: one family for each
-lane, so that a number that comes to a wrong lane is told from one that comes to its own.
+As in `lab.proofs.control`, the lanes are left out, and their results are uninterpreted functions: one family for each
+lane, so that a number in the wrong lane shows.
 
 It is a bounded proof. In the first cycle the unit is in any state at all, and reset. Then, for any beats, changes of
 the port ``chunk`` (but where a rank holds beats ahead of their issue), stalls and refusals of results in so many
 cycles,
 
-- every result that leaves is the next one that `VectorModel` has of its row, of a beat that has come; refusals have an
-  order of their own,
+- every result that leaves is the next one that `VectorModel` has of its row, of a beat that has come; refusals keep an
+  order among themselves,
 - behind part 0 of a result of level 1 part 1 leaves at once,
 - a unit that has been left alone for long enough has given all results, and takes whatever comes.
 
-What the unit asks of its user is a premise: a beat continues only what was of its level, in its row.
+The premise is the unit's rule for its user: a beat continues only values of its level, in its row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A sequential model of the SIMD multiply-accumulate unit: beat by beat, with steps about which nothing is known.
 
-A beat finds what it continues by looking back at the beats before it, whatever rows they named. So the model is as
-large for a unit of many rows as for one of few.
+A beat finds the reduction that it continues by looking back at the beats before it, whatever rows they named. So the
+model is as large for a unit of many rows as for one of few.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class VectorModel:
         self.steps = [UnknownStep(parameters.of_lane(lane), f"_{lane}") for lane in range(parameters.lanes)]
         self.beats = 0
         count = f"(_ BitVec {parameters.chunk_bits})"
-        # Sort and start of what a reduction is; the odd lanes' fp32 totals are of steps of the even lanes.
+        # Sort and start of a reduction's state; steps of the even lanes make the odd lanes' fp32 totals.
         self._state = {"open": ("Bool", "false"), "later": ("Bool", "false")}
         self._state |= {name: (count, bits(0, parameters.chunk_bits)) for name in ("count", "size")}
         for lane, step in enumerate(self.steps):

@@ -101,6 +101,10 @@ class Places:
             yield f"has word {number}", queue.has_word == (queue.level != 0)
         results = opened.queues[2].level
         yield "reserved", opened.reserved == (count + results + opened.taken)[: _BITS + 1]
+        if parameters.has_input_rank:
+            is_free = opened.beat_valid & opened.issue.held.gives_result & ~opened.issue.is_blocked
+            most = 2 if parameters.has_pairs_of_rows else 1
+            yield "places left", ~is_free | (opened.reserved <= parameters.results - most)
         yield "reserved places", (opened.reserved <= parameters.results) & (results <= parameters.results)
         yield "taken", ~opened.taken | (opened.reserved != 0)
 

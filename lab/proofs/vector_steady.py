@@ -13,7 +13,7 @@ in any cycle and a port ``chunk`` that changes at will:
 What it says nothing of is proven with these conditions among others: values and the order of results in
 `lab.proofs.along_vector.values`, and how long a beat waits in `lab.proofs.along_vector.waiting`.
 
-What the unit asks of its user is a premise: a beat continues only what was of its level, in its row.
+The premise is the unit's rule for its user: a beat continues only values of its level, in its row.
 """
 
 from __future__ import annotations
@@ -207,7 +207,9 @@ def _products(opened: OpenedVector, parameters: Any) -> Iterator[Condition]:
         operation = operations[one]
         yield (
             f"promotion {one}",
-            ~(operation.promote & ~_is_chunk(operation)) & ~(operation.partial & ~operation.is_product),
+            ~(operation.promote & ~_is_chunk(operation))
+            & ~(operation.partial & ~operation.is_product)
+            & ~(operation.is_product & ~operation.writes),
         )
         for other in range(one + 1, min(one + latency, len(operations))):
             both = _is_product(operations[one]) & _is_product(operations[other])
@@ -281,6 +283,10 @@ def _settled(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Condi
         near = operations[place + 1 : place + latency]
         ahead = Cat([C(0, 1), *map(_is_chunk, older), *map(_is_promotion, near)]).any()
         yield f"chain {place}", ~chain | (idle & ~ahead)
+    if parameters.has_input_rank:
+        near = Cat([C(0, 1), *map(_is_promotion, operations[1:latency])]).any()
+        is_free = opened.beat_valid & opened.issue.held.is_chain & ~opened.issue.is_blocked
+        yield "others gone", ~is_free | ((opened.pending == 0) & ~near)
 
 
 def _issue(top: SteadyVector, opened: OpenedVector, model: BeatsAndChunks) -> Iterator[Condition]:

@@ -13,9 +13,9 @@ from hdl.mac.ports import product_beat_layout
 from hdl.mac.widen import WidenBeat, Widening
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.ports import vector_beat_layout
-from lab.netlists.netlist import Instance, Netlist
+from lab.netlists.netlist import Instance
 from lab.netlists.yosys import SEQUENTIAL, netlist_of
-from lab.proofs.by_interval_in_modes import magnitude_of
+from lab.proofs.by_interval import magnitude_of
 from lab.proofs.pipelines import stream_formula
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import (
@@ -101,9 +101,10 @@ def _build(unit: str, folder: Path) -> str:
     parameters = kind(operands=NARROW_FORMATS)
     layouts = (layout(parameters), layout(parameters.core))  # type: ignore[arg-type]  # each its own kind's
 
-    def joins(core: Netlist, unit: Netlist, payload: str) -> tuple[Instance, str]:
+    core = netlist_of(WidenBeat(parameters, *layouts), folder)
+
+    def joins(payload: str) -> tuple[Instance, str]:
         result = core.instance("core", given={"i": payload})
         return result, result.port("o")
 
-    rank = netlist_of(Widening(parameters, *layouts), folder, SEQUENTIAL)
-    return stream_formula(rank, netlist_of(WidenBeat(parameters, *layouts), folder), 1, joins)
+    return stream_formula(netlist_of(Widening(parameters, *layouts), folder, SEQUENTIAL), 1, joins)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,8 @@ class _Maker:
         )
         for flag in Flag:
             bins[f"flag/{flag.name}"] = int(np.count_nonzero(_has(flags[sound], flag)))
+        if self.component.subnormals == "flush":
+            bins += self._flushed(codes[sound], bits[sound], flags[sound])
         return Scenario(
             name=name,
             payloads=self.port.request.pack(**{key: value for key, value in given.items() if key in request}),
@@ -110,6 +113,23 @@ class _Maker:
             ends=np.arange(len(codes)),
             coverage={key: count for key, count in bins.items() if count},
         )
+
+    def _flushed(self, codes: Codes, bits: NDArray[np.uint64], flags: NDArray[np.uint64]) -> Counter[str]:
+        """Count what becomes of subnormal codes and results, by sign."""
+        source, destination = self.component.source, self.component.destination
+        magnitude, result = codes & np.uint64(source.sign_mask - 1), bits & np.uint64(destination.sign_mask - 1)
+        values = np.abs(decode(codes.astype(code_dtype(source)), source).astype(np.float64))
+        smallest = result == destination.min_normal
+        bins: Counter[str] = Counter()
+        for name, met in (
+            ("operand", (magnitude > 0) & (magnitude < source.min_normal) & (result == 0) & (flags == 0)),
+            ("result", (result == 0) & _has(flags, Flag.UNDERFLOW)),
+            ("rounds_up_to_normal", smallest & (values < 2.0**destination.emin)),
+        ):
+            negative = codes >= source.sign_mask
+            bins[f"flush/{name}-"] = int(np.count_nonzero(met & negative))
+            bins[f"flush/{name}+"] = int(np.count_nonzero(met & ~negative))
+        return bins
 
     def _built(self) -> NDArray[np.int64]:
         return np.array([mode.value for mode in self.component.roundings])
@@ -135,7 +155,7 @@ class _Maker:
         bits, flags = np.zeros(len(codes), np.uint64), np.zeros(len(codes), np.uint64)
         for mode in unit.roundings:
             at = np.flatnonzero(modes == mode.value)
-            options: dict[str, Any] = {"rounding": mode, "overflow": unit.overflow}
+            options: dict[str, Any] = {"rounding": mode, "overflow": unit.overflow, "subnormals": unit.subnormals}
             if mode is Rounding.STOCHASTIC:
                 options |= {"random": randoms[at], "random_bits": unit.random_bits}
             given = codes[at].astype(code_dtype(unit.source))
@@ -149,6 +169,13 @@ def required_mode_bins(component: FloatConverter) -> set[str]:
     names = [str(mode) for mode in component.roundings]
     required = required_resets(component.latency, answers_wait_for_more=False)
     loses_small = source.emin - source.fraction_bits < destination.emin - destination.fraction_bits
+    if component.subnormals == "flush":
+        loses_small = source.emin < destination.emin
+        required |= {f"flush/operand{sign}" for sign in "+-"}
+        if loses_small:
+            required |= {f"flush/result{sign}" for sign in "+-"}
+            if source.precision > destination.precision:
+                required |= {f"flush/rounds_up_to_normal{sign}" for sign in "+-"}
     if 1 < len(names) < _CODES:
         required.add("rounding/no_mode/normal/exact")
     for name in names:

@@ -9,6 +9,7 @@ import numpy as np
 from sim.scenario import Scenario
 from sim.stimulus.control import distances, full_queue_over_resets, port_changes, required_control, resets
 from sim.stimulus.directed import directed_segments, required_directed
+from sim.stimulus.flushed import FLUSH, count_flushed, flushed_steps, required_flushed
 from sim.stimulus.generators import generator_for
 from sim.stimulus.kept import kept_over_resets, watched_over_resets
 from sim.stimulus.long_chunks import long_chains
@@ -72,9 +73,13 @@ class MacMaker(Maker):
         """Return the bins that must not be empty."""
         required: set[str] = set()
         for index, level in self.kinds:
-            required |= required_steps(self.operands[index], level)
-            required |= required_edges(self.operands[index], level, self.chunks)
-            required |= required_directed(self.operands[index], level)
+            operand = self.operands[index]
+            required |= required_steps(operand, level, self.subnormals)
+            required |= required_edges(operand, level, self.chunks)
+            if self.subnormals == FLUSH:
+                required |= required_flushed(operand, accumulator_of(level, operand), level)
+            else:
+                required |= required_directed(operand, level)
         return required | required_control(self)
 
     def power_up(self) -> list[Chain]:
@@ -93,12 +98,17 @@ class MacMaker(Maker):
             values = specials(operand) if self.effort > 0.15 else one_of_each_class(operand)
             a, b = (axis.ravel() for axis in np.meshgrid(values, values, indexing="ij"))
             zero, one = np.zeros(len(a), np.uint64), np.full(len(a), operand.one, np.uint64)
-            self.bins += count_steps(operand, level, Steps(zero, one, a, b))
+            self.bins += count_steps(operand, level, Steps(zero, one, a, b), self.subnormals)
             chains += [[Segment(index, level, [x], [y], chunk=0)] for x, y in zip(a.tolist(), b.tolist(), strict=True)]
             accumulator = accumulator_of(level, operand)
             groups = step_operands(operand, accumulator, self.rng, count)
-            for steps in (*groups.values(), directed_steps(operand, accumulator)):
-                self.bins += count_steps(operand, level, steps)
+            every = [*groups.values(), directed_steps(operand, accumulator)]
+            if self.subnormals == FLUSH:
+                every.append(flushed_steps(operand, accumulator))
+                self.bins += count_flushed(operand, accumulator, level, every[-1])
+                chains += [[segment] for segment in self._flushed_totals(index)] if level == 2 else []
+            for steps in every:
+                self.bins += count_steps(operand, level, steps, self.subnormals)
                 columns = (part.astype(np.int64).tolist() for part in (steps.c, steps.d, steps.a, steps.b))
                 chains += [
                     [Segment(index, level, [c, x], [d, y], chunk=0)] for c, d, x, y in zip(*columns, strict=True)
@@ -107,7 +117,8 @@ class MacMaker(Maker):
             # A separate generator leaves the random numbers of the others unchanged.
             for name, segment in directed_segments(index, operand, level, generator_for(self.seed, "directed")):
                 if segment.chunk < 1 << self.mac.chunk_bits:
-                    self.bins[name] += 1
+                    # Their bins are about subnormals that are kept.
+                    self.bins[name] += self.subnormals != FLUSH
                     chains.append([segment])
             if level == 0:
                 chains += [
@@ -115,6 +126,15 @@ class MacMaker(Maker):
                 ]
         self.rng.shuffle(chains)
         return chains
+
+    def _flushed_totals(self, index: int) -> list[Segment]:
+        """Return promotions that leave 3/4 of the smallest normal number: a total that is flushed with a fraction."""
+        operand = self.operands[index]
+        larger, minus = operand.min_normal + (3 << operand.fraction_bits - 2), operand.sign_mask
+        return [
+            Segment(index, 2, [larger | sign, operand.min_normal | sign ^ minus], [operand.one] * 2, chunk=1)
+            for sign in (0, minus)
+        ]
 
     def _specials_in_turn(self, index: int, count: int) -> list[list[int]]:
         """Return infinities and NaNs, or any specials, in turn, so that the accumulator takes several of them."""

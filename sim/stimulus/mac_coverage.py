@@ -24,18 +24,20 @@ def accumulator_of(level: int, operand: FloatFormat) -> FloatFormat:
     return FP32 if level == 0 else operand
 
 
-def count_steps(operand: FloatFormat, level: int, steps: Steps) -> Counter[str]:
+def count_steps(operand: FloatFormat, level: int, steps: Steps, subnormals: str = "keep") -> Counter[str]:
     """Count the bins that the steps ``a * b + round(c * d)`` meet at a level."""
     accumulator = accumulator_of(level, operand)
     codes = (steps.a.astype(np.uint16), steps.b.astype(np.uint16))
-    acc = steps.accumulators(operand, accumulator)
+    acc = steps.accumulators(operand, accumulator, subnormals)
     result, flags = multiply_accumulate(
-        codes[0], codes[1], acc, operand=operand, accumulator=accumulator, return_flags=True
+        *codes, acc, operand=operand, accumulator=accumulator, subnormals=subnormals, return_flags=True
     )
     class_a, class_b = (classes(part, operand) for part in codes)
     class_acc, class_result = classes(acc, accumulator), classes(result, accumulator)
     with np.errstate(all="ignore"):
         a, b = (decode(part, operand).astype(np.float64) for part in codes)
+        if subnormals == "flush":
+            a, b = (np.where(np.abs(part) < 2.0**operand.emin, part * 0, part) for part in (a, b))
         c = decode(acc, accumulator).astype(np.float64)
         product, total = a * b, a * b + c
         # The part of the exact sum that float64 loses (Knuth's two-sum).
@@ -61,9 +63,10 @@ def count_steps(operand: FloatFormat, level: int, steps: Steps) -> Counter[str]:
     return +bins
 
 
-def required_steps(operand: FloatFormat, level: int) -> set[str]:
+def required_steps(operand: FloatFormat, level: int, subnormals: str = "keep") -> set[str]:
     """Return the bins of `count_steps` that must not be empty."""
     accumulator = accumulator_of(level, operand)
+    keeps = subnormals == "keep"
     lowest = 2 * (operand.emin - operand.fraction_bits)
     required = {f"operands/{a}/{b}" for a in _CLASSES for b in _CLASSES}
     required |= {f"result/{name}" for name in ("zero", "normal", "infinity", "nan")}
@@ -71,9 +74,9 @@ def required_steps(operand: FloatFormat, level: int) -> set[str]:
     required |= {f"rounding/{name}" for name in ("exact", "below_half", "tie", "above_half", "not_finite")}
     required |= {f"event/{name}" for name in ("infinity_minus_infinity", "infinity_times_zero", "cancels_to_zero")}
     required |= {"flag/INEXACT", "flag/INVALID"}
-    if lowest < accumulator.emin:
+    if keeps and lowest < accumulator.emin:
         required |= {"result/subnormal", "accumulator/subnormal"}
-    if lowest < accumulator.emin - accumulator.fraction_bits:
+    if keeps and lowest < accumulator.emin - accumulator.fraction_bits:
         required |= {"flag/UNDERFLOW"}
     if 2 * operand.emax >= accumulator.emax:
         required |= {"flag/OVERFLOW", "rounding/overflow"}

@@ -32,6 +32,7 @@ class Maker:
     def __init__(self, mac: Any, port: Port, seed: int, unit: str, effort: float) -> None:
         self.mac, self.port, self.seed, self.unit, self.effort = mac, port, seed, unit, effort
         self.operands: tuple[FloatFormat, ...] = mac.operands
+        self.subnormals: str = mac.subnormals
         self.kinds = list(itertools.product(range(len(self.operands)), mac.levels))
         self.chunks = tuple(chunk for chunk in CHUNKS if chunk < 1 << mac.chunk_bits)
         self.default_chunk = self.rotation_chunk = max(self.chunks)
@@ -73,7 +74,7 @@ class Maker:
 
     def predict(self, chains: list[Chain]) -> None:
         """Fill in golden's results."""
-        predict(chains, self.operands)
+        predict(chains, self.operands, self.subnormals)
 
     def parts(self, segment: Segment) -> Iterable[Segment]:
         """Return the reductions of a segment: one for each lane."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from golden import FloatFormat, dot
+from golden import FloatFormat, Reduction, dot
 
 __all__ = ["NO_ERROR", "REFUSED_ALIGNMENT", "UNSUPPORTED", "Chain", "Segment", "predict"]
 
@@ -78,7 +78,7 @@ class Segment:
 Chain = list[Segment]
 
 
-def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
+def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat], subnormals: str = "keep") -> None:
     """Fill in results and flags with few calls of `golden.dot`, each for all similar segments.
 
     A continuing segment starts from the answer before it, and accumulates all flags since ``first``. Therefore the n-th
@@ -95,9 +95,9 @@ def predict(chains: Sequence[Chain], operands: Sequence[FloatFormat]) -> None:
                 length = _length_class(segment, goes_on=before is not None)
                 groups[segment.format, segment.level, segment.chunk, length].append((segment, before))
         for (index, level, chunk, _), members in groups.items():
-            _predict_group(
-                [segment for segment, _ in members], [before for _, before in members], operands[index], level, chunk
-            )
+            plan = Reduction.for_level(level, operands[index], chunk=chunk or None)
+            plan = replace(plan, operand=operands[index], subnormals=subnormals)
+            _predict_group([segment for segment, _ in members], [before for _, before in members], plan)
 
 
 def _length_class(segment: Segment, *, goes_on: bool) -> tuple[int, bool]:
@@ -110,18 +110,14 @@ def _length_class(segment: Segment, *, goes_on: bool) -> tuple[int, bool]:
     return (length, True) if stays else (max(1 << (length - 1).bit_length(), _ALIKE), False)
 
 
-def _predict_group(
-    segments: list[Segment], befores: list[Segment | None], operand: FloatFormat, level: int, chunk: int
-) -> None:
-    outer: Any = np.uint16 if level == 2 else np.uint32
+def _predict_group(segments: list[Segment], befores: list[Segment | None], plan: Reduction) -> None:
+    outer: Any = np.uint16 if plan.outer.width == 16 else np.uint32
     length = max(len(segment.a) for segment in segments)
     starts = np.array([before.result if before else 0 for before in befores], outer)
     results, flags = dot(
         np.array([[0] * (length - len(segment.a)) + segment.a for segment in segments], np.uint16),
         np.array([[0] * (length - len(segment.b)) + segment.b for segment in segments], np.uint16),
-        operand=operand,
-        level=level,
-        chunk=chunk or None,
+        reduction=plan,
         initial=starts,
         return_flags=True,
     )

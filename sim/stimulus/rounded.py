@@ -15,6 +15,7 @@ from golden.rounding import MODE_BITS
 from hdl.mac.parameters import WORD_WIDTH
 from sim.scenario import Scenario
 from sim.stimulus.control import port_changes, resets
+from sim.stimulus.flushed import FLUSH, flushed_steps
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.order import Beats
@@ -151,7 +152,7 @@ class RoundedMaker(MacMaker):
 
     def predict(self, chains: list[Chain]) -> None:
         """Fill in golden's results, step by step."""
-        predict_steps(chains, self.operands, self.inner, self.random_bits)
+        predict_steps(chains, self.operands, self.inner, self.random_bits, self.subnormals)
 
     def further_columns(self, beats: Beats) -> dict[str, Any]:
         """Return the rounding fields of the products, if the unit has any."""
@@ -188,7 +189,11 @@ class RoundedMaker(MacMaker):
         exact = self.modes[0]
         for index, level in self.kinds:
             operand = self.operands[index]
-            rows = rows_of_widened_steps(operand, self.rng) if self.inner else rows_of_steps(operand, level)
+            rows = [*(rows_of_widened_steps(operand, self.rng) if self.inner else rows_of_steps(operand, level))]
+            if self.subnormals == FLUSH and not self.inner:
+                steps = flushed_steps(operand, self.accumulator(index, level))
+                columns = (part.astype(np.int64).tolist() for part in (steps.c, steps.d, steps.a, steps.b))
+                rows += zip(*columns, strict=True)
             for (c, d, a, b), mode in ((row, mode) for row in rows for mode in self.modes):
                 for number in (0, -1) if mode == _STOCHASTIC else (0,):
                     random = [number % (1 << self.random_bits)] * 2
@@ -302,7 +307,13 @@ class RoundedMaker(MacMaker):
                 for sign, name in ((0, "+"), (1, "-")):
                     if 2 * operand.emax >= accumulator.emax:
                         required.add(f"{head}/overflow_to_{beyond(accumulator, mode, sign)}{name}")
-                    if lowest < accumulator.emin - accumulator.fraction_bits:
+                    if self.subnormals == FLUSH:
+                        is_reached = accumulator == operand or 2 * operand.emin < accumulator.emin
+                    else:
+                        is_reached = lowest < accumulator.emin - accumulator.fraction_bits
+                    # A partial sum of -0 joins the total of +0, which stays +0 but in the mode down.
+                    is_lost = sign and level and self.subnormals == FLUSH and mode is not Rounding.DOWN
+                    if is_reached and not is_lost:
                         required.add(f"{head}/underflow{name}")
                 for where in ("step", "promotion"):
                     if not self._quarter_of_an_ulp(index, level, where):

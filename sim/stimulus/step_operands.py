@@ -29,10 +29,10 @@ class Steps:
         """Return both, one after the other."""
         return Steps(*(np.concatenate([getattr(self, key), getattr(other, key)]) for key in ("c", "d", "a", "b")))
 
-    def accumulators(self, operand: FloatFormat, accumulator: FloatFormat) -> Codes:
+    def accumulators(self, operand: FloatFormat, accumulator: FloatFormat, subnormals: str = "keep") -> Codes:
         """Return the accumulators that the pairs c, d make."""
         c, d = self.c.astype(np.uint16), self.d.astype(np.uint16)
-        return np.asarray(multiply_accumulate(c, d, 0, operand=operand, accumulator=accumulator))
+        return np.asarray(multiply_accumulate(c, d, 0, operand=operand, accumulator=accumulator, subnormals=subnormals))
 
 
 def step_operands(

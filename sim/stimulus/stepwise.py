@@ -47,7 +47,11 @@ class _Step:
 
 
 def predict_steps(
-    chains: Sequence[Chain], operands: Sequence[FloatFormat], inner: FloatFormat | None, random_bits: int
+    chains: Sequence[Chain],
+    operands: Sequence[FloatFormat],
+    inner: FloatFormat | None,
+    random_bits: int,
+    subnormals: str = "keep",
 ) -> None:
     """Fill in results and flags of segments whose products have modes, and random numbers if the unit takes them.
 
@@ -58,7 +62,9 @@ def predict_steps(
     inner : FloatFormat or None
         The format to which operands are widened.
     random_bits : int
+    subnormals : str
     """
+    how = {"random_bits": random_bits, "subnormals": subnormals}
     for position in range(max(map(len, chains), default=0)):
         sums = []
         for chain in chains:
@@ -68,13 +74,13 @@ def predict_steps(
                 segment.initial = before.result if before else 0
                 sums.append(_Sum(segment, segment.initial, before.flags if before else 0))
         for k in range(max((len(each.segment.a) for each in sums), default=0)):
-            _advance([each for each in sums if k < len(each.segment.a)], k, operands, inner, random_bits)
+            _advance([each for each in sums if k < len(each.segment.a)], k, operands, inner, how)
         for each in sums:
             each.segment.result, each.segment.flags = each.total, each.flags
 
 
 def _advance(
-    sums: Iterable[_Sum], k: int, operands: Sequence[FloatFormat], inner: FloatFormat | None, random_bits: int
+    sums: Iterable[_Sum], k: int, operands: Sequence[FloatFormat], inner: FloatFormat | None, how: dict[str, Any]
 ) -> None:
     """Add every sum's product number k, and the partial sums of the chunks that it ends."""
     groups: dict[tuple[FloatFormat, FloatFormat, int], list[_Step]] = defaultdict(list)
@@ -86,7 +92,7 @@ def _advance(
         key = (operand, narrow if each.has_chunks else FP32, mode)
         groups[key].append(_Step(each, segment.a[k], segment.b[k], each.has_chunks, _at(segment.random, k)))
     for (operand, accumulator, mode), steps in groups.items():
-        _take(steps, operand, accumulator, mode, random_bits)
+        _take(steps, operand, accumulator, mode, how)
         for step in steps:
             each = step.of
             if each.ends_chunk(k):
@@ -95,17 +101,17 @@ def _advance(
                 promotions[key].append(_Step(each, each.partial, accumulator.one, False, random))
                 each.partial = 0
     for (operand, accumulator, mode), steps in promotions.items():
-        _take(steps, operand, accumulator, mode, random_bits)
+        _take(steps, operand, accumulator, mode, how)
 
 
 def _at(numbers: list[int], k: int) -> int:
     return numbers[k] if numbers else 0
 
 
-def _take(steps: list[_Step], operand: FloatFormat, accumulator: FloatFormat, mode: int, random_bits: int) -> None:
-    options: dict[str, Any] = {"rounding": Rounding(mode)}
+def _take(steps: list[_Step], operand: FloatFormat, accumulator: FloatFormat, mode: int, how: dict[str, Any]) -> None:
+    options: dict[str, Any] = {"rounding": Rounding(mode), "subnormals": how["subnormals"]}
     if Rounding(mode) is Rounding.STOCHASTIC:
-        options |= {"random": np.array([step.random for step in steps], np.uint32), "random_bits": random_bits}
+        options |= {"random": np.array([step.random for step in steps], np.uint32), "random_bits": how["random_bits"]}
     accumulators = [step.of.partial if step.is_partial else step.of.total for step in steps]
     results, flags = multiply_accumulate(
         np.array([step.a for step in steps], code_dtype(operand)),

@@ -9,7 +9,7 @@ import torch
 
 import golden
 from golden.reduction import Reduction
-from golden.torch.products.gpu import checking, checking_counts, memory
+from golden.torch.products.gpu import checking, checking_counts, devices
 from golden.torch.products.gpu.elementwise import exponentials
 from lab.mutants.table import seen_by
 from tests.cuda.host import HostDevice
@@ -29,7 +29,7 @@ def test_checks_pass_on_right_kernels_and_run_once(host_device):
     for mode in golden.Rounding:
         checking.check_arrays(host_device, CPU, golden.CBFLOAT16, mode=mode)
     checking.check_arrays(host_device, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16))
-    checking.check_accumulation(host_device, CPU, HOPPER)
+    checking.check_product(host_device, CPU, HOPPER)
     for block in (5, 32, 100):
         checking.check_blocks(host_device, CPU, golden.FLOAT8_E4M3FN, block)
 
@@ -44,15 +44,15 @@ def test_checks_pass_on_right_kernels_and_run_once(host_device):
 
 def test_what_waits_for_the_card_is_refused_while_a_graph_is_captured_and_had_before(monkeypatch):
     card, early, late = SimpleNamespace(checked=set()), ("of test_checking", 1), ("of test_checking", 2)
-    ready = memory.constant(CPU, early, lambda: np.zeros(3))
+    ready = devices.constant(CPU, early, lambda: np.zeros(3))
     checking.once(card, "early", lambda: None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
-    assert memory.constant(CPU, early, lambda: 1 / 0) is ready
+    assert devices.constant(CPU, early, lambda: 1 / 0) is ready
     checking.once(card, "early", lambda: 1 / 0)
     asked = " while a CUDA graph is captured, must be before; run the step once before the capture, with the same "
     with pytest.raises(RuntimeError, match="^device: a table would be copied to the card" + asked):
-        memory.constant(CPU, late, lambda: np.zeros(3))
+        devices.constant(CPU, late, lambda: np.zeros(3))
     with pytest.raises(RuntimeError, match="^device: the card would be compared with the CPU" + asked):
         checking.once(card, "late", lambda: None)
     assert card.checked == {"early"}
@@ -71,7 +71,7 @@ def test_checks_pass_whatever_dtype_pytorch_makes_tensors_of(host_device, other_
     monkeypatch.setattr(checking_counts, "_ROWS", 48)
     checking.check_product(host_device, CPU, CBFLOAT16)
     checking.check_arrays(host_device, CPU, golden.CBFLOAT16)
-    checking.check_accumulation(host_device, CPU, HOPPER)
+    checking.check_product(host_device, CPU, HOPPER)
     checking.check_blocks(host_device, CPU, golden.FLOAT8_E4M3FN, 32)
     checking_counts.check_counts(host_device, CPU, CBFLOAT16)
 
@@ -80,7 +80,7 @@ CHECKS = {
     "product": lambda card: checking.check_product(card, CPU, CBFLOAT16),
     "arrays": lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16),
     "stochastic": lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, mode=golden.Rounding.STOCHASTIC),
-    "accumulation": lambda card: checking.check_accumulation(card, CPU, HOPPER),
+    "accumulation": lambda card: checking.check_product(card, CPU, HOPPER),
     "blocks": lambda card: checking.check_blocks(card, CPU, golden.FLOAT8_E4M3FN, 32),
     "softmax": lambda card: checking.check_arrays(card, CPU, golden.CBFLOAT16, softmax=exponentials(golden.CBFLOAT16)),
 }

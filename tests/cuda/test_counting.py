@@ -12,8 +12,7 @@ import torch
 import golden
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, Reduction, Rounding
 from golden.formats import NARROW_FORMATS
-from golden.torch.instruments.observe.counting import nothing_counted
-from golden.torch.instruments.observe.histograms import Histogram
+from golden.torch.instruments.observe.tallies import Counted, Histogram
 from golden.torch.products.gpu import devices
 from golden.torch.products.gpu.counting import add_exponents, counted_product, is_counted
 from tests.cuda.counts import NAMES, assert_equal_counts, check, in_form
@@ -66,7 +65,7 @@ def test_counts_of_any_codes_are_golden_s(host_device: HostDevice, fmt: FloatFor
 @pytest.mark.parametrize("mode", [Rounding.NEAREST_EVEN, Rounding.DOWN, Rounding.UP, Rounding.TO_ODD], ids=str)
 def test_counts_of_all_kinds_of_sums_are_golden_s(host_device: HostDevice, mode: Rounding) -> None:
     """Short sums, so that zeros of both signs, infinities and NaNs are results, too."""
-    random, found = np.random.default_rng(11), nothing_counted()
+    random, found = np.random.default_rng(11), Counted().counts
     for fmt in (CBFLOAT16, FP16):
         plans = Reduction(fmt, 7, fmt), Reduction(fmt, 2, FP32), Reduction(FP32, None, FP32)
         each = golden.decode(specials(fmt), fmt).astype(np.float32)
@@ -262,7 +261,7 @@ def on_the_card(x: torch.Tensor) -> Histogram:
     slots = torch.zeros(258, dtype=torch.int64)
     add_exponents(x, slots)
     histogram = Histogram(FP16)
-    histogram.add_counted(slots.numpy())
+    histogram.slots += slots.numpy()
     return histogram
 
 

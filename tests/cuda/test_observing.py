@@ -11,7 +11,7 @@ from torch import Tensor
 
 import golden.torch as cstorch
 from golden import BF16, CBFLOAT16, FP16
-from golden.torch.instruments.observe import card_samples, observer, samples
+from golden.torch.instruments.observe import observer, samples
 from golden.torch.instruments.observe.observer import Observer
 from golden.torch.products.gpu import devices
 from golden.torch.settings.scopes import scopes
@@ -32,7 +32,7 @@ def rows_of(function: Callable[..., Tensor], *given: Tensor, on_card: bool, half
     seen = Observer(torch.nn.Identity(), 2, 6)
     with pytest.MonkeyPatch.context() as patch:
         if on_card:
-            patch.setattr(observer, "_card_of", lambda result, summing: card_samples)
+            patch.setattr(observer, "_is_on_card", lambda result, reduction: True)
         scopes.observer = seen
         try:
             for scale in (1.0, 2.0, 0.5):
@@ -43,7 +43,7 @@ def rows_of(function: Callable[..., Tensor], *given: Tensor, on_card: bool, half
         finally:
             scopes.observer = None
     seen.settle()
-    assert all(not tally.cards for tally in seen.tallies.values())
+    assert not seen.cards
     return [(tally.row(key, 2).model_dump(), tally.witness.counts, tally.witness.results, tally.counted.lost)
             for key, tally in seen.tallies.items()]  # fmt: skip
 
@@ -142,32 +142,23 @@ def test_distances_of_values_of_all_bits_are_those_from_a_chain_in_fp32() -> Non
         assert far == pytest.approx(near, rel=1e-3)
 
 
-@pytest.mark.parametrize(("total", "count"), [(10, 3), (3, 3), (2, 5), (1, 1), (64, 16)])
-def test_chosen_rows_of_a_card_are_those_of_the_cpu(total: int, count: int) -> None:
-    for shape in (samples.Shape(1, total, 4, 4), samples.Shape(total, 8, 4, 4), samples.Shape(3, total, 4, 4)):
-        for step in range(1, 5):
-            there = card_samples.chosen_rows(shape, count, step, torch.device("cpu"))
-            numbers = torch.cat([each.matrix * shape.rows + each.within for each in there])
-            assert numbers.tolist() == samples.chosen_rows(shape, count, step).tolist()
-
-
 def test_first_row_is_the_first_that_is_bad() -> None:
     bad = torch.zeros(3, 4, dtype=torch.bool)
     shape = samples.Shape(3, 4, 1, 1)
     for place in ((0, 0), (1, 2), (2, 3)):
         marked = bad.clone()
         marked[place] = marked[2, 3] = True
-        assert [int(each) for each in card_samples.first_row(marked, shape)] == list(place)
+        assert [int(each) for each in samples.first_row(marked, shape)] == list(place)
 
 
 def _other_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    spread = card_samples._spread
-    monkeypatch.setattr(card_samples, "_spread", lambda total, count, step, on: spread(total, count, step + 1, on))
+    monkeypatch.setattr("golden.torch.instruments.observe.card_tallies.chosen_rows",
+                        lambda shape, count, step, on: samples.chosen_rows(shape, count, step + 1, on))  # fmt: skip
 
 
 def _other_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("golden.torch.instruments.observe.card_tallies.first_row",
-                        lambda bad, shape: card_samples.first_row(bad.new_zeros(bad.shape), shape))  # fmt: skip
+                        lambda bad, shape: samples.first_row(bad.new_zeros(bad.shape), shape))  # fmt: skip
 
 
 def _no_distance(monkeypatch: pytest.MonkeyPatch) -> None:

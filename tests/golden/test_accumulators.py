@@ -245,7 +245,7 @@ def test_what_a_machine_has_not_is_refused_with_the_reason():
         ({"nan": 2**32}, f"nan: got {2**32}, must be 0 to {2**32 - 1}"),
         ({"block": 0}, "block: got 0"),
         ({"block": 8}, "join: got 17 terms, must be 9"),
-        ({"stages": (FusedSum(3, 24),)}, "stages: got sums of 3 terms for 16"),
+        ({"stages": (FusedSum(3, 24),)}, "stages: got sums of 3 terms, must divide the 16 terms before them"),
         ({"join": FusedSum(17, 25, rounding=None)}, "join: got rounding None"),
         ({"order": (0, 0)}, r"order: got \(0, 0\)"),
         ({"flush": "all"}, "flush: got 'all'"),

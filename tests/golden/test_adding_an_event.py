@@ -35,7 +35,7 @@ STEPS = {
     "golden/torch/instruments/report/limits.py": [
         ('    "distance": Limit(\n', '    "nan": Limit("NaN", 0.0, RARE, "steps that left a NaN"),\n{}')
     ],
-    "golden/torch/instruments/observe/rows.py": [("    swamped: _Count\n", "{}    nan: _Count\n")],
+    "golden/torch/instruments/rows.py": [("    swamped: _Count\n", "{}    nan: _Count\n")],
     "hdl/mac/lane.py": [('finished.swamped if name == "swamped" else', 'finished.is_nan if name == "nan" else {}')],
 }
 #: Steps that this test leaves out, and those that it takes instead of vector loops.
@@ -108,12 +108,12 @@ def test_new_event_is_missed_by_every_table_until_all_have_it(copy: Copy) -> Non
     changed(copy, *sorted(IN_PLACE))
     compiled(copy, UNITS)
     copy.passes("-c", COMPARE)
-    for module in ("instruments.report.limits", "instruments.observe.rows"):
+    for module in ("instruments.report.limits", "instruments.rows"):
         said = copy.run("-c", f"import golden.torch.{module}").stderr.strip().splitlines()[-1]
         assert said.startswith("ValueError: golden.torch.")
         assert said.endswith("swamped, nan")
         changed(copy, f"golden/torch/{module.replace('.', '/')}.py")
-    copy.passes("-c", "import golden.torch.instruments.report.limits, golden.torch.instruments.observe.rows")
+    copy.passes("-c", "import golden.torch.instruments.report.limits, golden.torch.instruments.rows")
     units = ["-m", "sim", "--units", "mac_axi_counters", "--seed", "1", "--jobs", "1"]
     assert copy.run(*units, "--folder", str(copy.folder / "build")).returncode == 1
     changed(copy, "hdl/mac/lane.py")

@@ -203,7 +203,7 @@ def test_unknown_format_or_command_names_what_is_allowed(capsys):
     )
     assert message in refused(capsys, "show", "1", "--format", "fp8")
     assert "show" in refused(capsys, "hide")
-    assert "{show,explain,formats}" in refused(capsys)
+    assert "{show,explain,identify,formats}" in refused(capsys)
 
 
 @pytest.mark.parametrize(("argument", "status"), [("1.5", 0), ("six", 2)])

@@ -225,7 +225,7 @@ CALLS = {
         (
             {"rounding": "stochastic", "random": np.zeros((2, 3), np.uint16)},
             ValueError,
-            r"random: got shape \(2, 3\), must broadcast to that of (values|codes), \(3,\)",
+            r"random: got shape \(2, 3\), must broadcast to the shape of (values|codes), \(3,\)",
         ),
     ],
 )

@@ -236,7 +236,10 @@ def test_explain_command_shows_steps_alternatives_and_a_picture(capsys, tmp_path
     assert main([*arguments, "--picture", str(tmp_path / "sum.svg")]) == 0
     said = capsys.readouterr().out
     explained = explain(encode([256.0, 1.0, 1.0, -0.5], BF16), encode(np.ones(4), BF16), operand=BF16, level=2)
-    assert said == f"{explained}\n\n{explained.alternatives()}\n"
+    line = "operand=bfloat16 inner=bfloat16 chunk=32 outer=bfloat16"
+    assert said == f"{explained}\nreduction {line}\n\n{explained.alternatives()}\n"
+    assert main(["explain", "256,1x2,-0.5", "--reduction", line, "--alternatives"]) == 0
+    assert capsys.readouterr().out == said
     assert (tmp_path / "sum.svg").stat().st_size > 1000
 
 
@@ -244,11 +247,35 @@ def test_explain_command_shows_24_steps_unless_asked_for_others(capsys):
     assert main(["explain", "1x40", "--operand", "bfloat16"]) == 0
     said = capsys.readouterr().out
     ones = encode(np.ones(40), BF16)
-    assert (
-        said
-        == f"{explain(ones, ones, operand=BF16).text(rows=24)}\n"
-        != f"{explain(ones, ones, operand=BF16).text(rows=25)}\n"
-    )
+    explained = explain(ones, ones, operand=BF16)
+    assert said == f"{explained.text(rows=24)}\nreduction {explained.reduction}\n"
+    assert explained.text(rows=24) != explained.text(rows=25)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["inner=bfloat16 chunk=0"], "argument --reduction: chunk: got 0, must be at least 1"),
+        (["inner=bloat16"], "argument --reduction: got inner=bloat16"),
+        (["operand=bfloat16 accumulator=nvidia_volta"], "other machines do not go step by step"),
+        (["operand=bfloat16 inner=bfloat16", "--level", "1"], "must come without --level and --chunk"),
+        (["inner=bfloat16 outer=float32"], "required: --operand, or a --reduction with operand="),
+        (["operand=bfloat16", "--operand", "float16"], "operand: got float16, must be bfloat16"),
+    ],
+)
+def test_explain_command_with_a_wrong_line_says_what_is_wrong(capsys, given, message):
+    with pytest.raises(SystemExit) as stopped:
+        main(["explain", "1,2", "--reduction", *given])
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_explain_command_takes_modes_from_the_line_and_in_its_place(capsys):
+    arguments = ["explain", "256,1x2", "--operand", "bfloat16", "--reduction"]
+    for more, mode in (([], "up"), (["--rounding", "down"], "down")):
+        assert main([*arguments, "inner=bfloat16 chunk=none outer=bfloat16 rounding=up", *more]) == 0
+        said = capsys.readouterr().out
+        assert said.endswith(f"reduction operand=bfloat16 inner=bfloat16 chunk=none outer=bfloat16 rounding={mode}\n")
 
 
 def test_explain_command_without_a_format_asks_for_it(capsys):

@@ -144,7 +144,7 @@ def test_line_is_the_same_in_another_process():
         ("chunk=0", "chunk: got 0, must be at least 1"),
         ("chunk=x", "text: got chunk=x "),
         ("accumulator=nvidia", "text: got accumulator=nvidia .accumulator: got 'nvidia', must be one of x86_vdpbf16ps"),
-        ("accumulator={}", "text: got accumulator={} .accumulator: got '{}', must be what str.reduction. writes"),
+        ("accumulator={}", "text: got accumulator={} .accumulator: got '{}', must be as str.reduction. writes it"),
         ("rounding=upwards", "rounding: got 'upwards', must be a Rounding or one of"),
         ("rounding=stochastic random_bits=33", "random_bits: got 33, must be 1 to 32"),
         ("accumulator=nvidia_hopper chunk=3", "inner, chunk, outer: got float32, 3, float32, must be left out beside"),
@@ -208,7 +208,7 @@ def test_keyword_beside_a_reduction_takes_the_place_of_that_part():
     assert reduction_of(reduction=whole, out="float16", rounding="up") == Reduction(
         CBFLOAT16, 32, FP32, CBFLOAT16, FP16, "up"
     )
-    with pytest.raises(ValueError, match="operand: got bfloat16, must be cbfloat16, which the reduction says"):
+    with pytest.raises(ValueError, match="operand: got bfloat16, must be cbfloat16 as in the reduction"):
         dot([0], [0], operand="bfloat16", reduction=whole)
     with pytest.raises(TypeError, match="operand: got None, must be a FloatFormat or the name of one"):
         dot([0], [0], reduction=Reduction(CBFLOAT16, 32, FP32))

@@ -11,7 +11,7 @@ from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
 from golden.formats import HALF_FORMATS, SIXTEEN_BIT_FORMATS
 from hdl.cores.bundle import Bundle
 from hdl.cores.fused_step import FusedStep, add_product, code_of
-from hdl.cores.outcome import finish, pack_result
+from hdl.cores.outcome import align_result, finish, pack_result
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
 from lab.exhaustive.operands import drawn_operands
@@ -251,7 +251,7 @@ class AddProduct(wiring.Component):
         rounded = add_product(m, formats, self, product, lambda: number, lambda: its_class)
         finished = finish(m, formats, index, rounded)
         m.d.comb += [
-            self.o.bits.eq(pack_result(formats, index, rounded, finished)),
+            self.o.bits.eq(pack_result(formats, index, align_result(formats, index, rounded), finished)),
             self.o.flags.eq(finished.flags),
         ]
         return m

@@ -1,4 +1,4 @@
-"""The multiplier as an ECP5's primitive: cycle by cycle the generic one, and where a unit has it."""
+"""The multiplier as a primitive of an FPGA: cycle by cycle the generic one, and where a unit has it."""
 
 import itertools
 import re
@@ -14,9 +14,14 @@ from hdl import MultiplyAccumulate
 from hdl.cores.multiplier import Multiplier
 from hdl.verilog import to_verilog
 
-MODEL = Path(__file__).resolve().parents[2] / "lab" / "proofs" / "mult18x18d.v"
-PRIMITIVE = re.compile(r"^\s*MULT18X18D\b", re.MULTILINE)
+MODELS = Path(__file__).resolve().parents[2] / "lab" / "proofs"
+PRIMITIVES = {"ecp5": "MULT18X18D", "nexus": "MULT18X18"}
 RANKS = list(itertools.product([False, True], repeat=2))
+
+
+def counted(verilog):
+    """How often each primitive is instantiated."""
+    return {name: len(re.findall(rf"^\s*{name}\b", verilog, re.MULTILINE)) for name in PRIMITIVES.values()}
 
 
 def bench_of(width, name, clocked):
@@ -48,28 +53,30 @@ def products(folder, width, kind, ranks, words):
     name = f"multiplier_{kind}"
     unit = Multiplier(width, input_rank=ranks[0], output_rank=ranks[1], kind=kind)
     verilog = to_verilog(unit, name)
-    assert len(PRIMITIVE.findall(verilog)) == (kind == "ecp5")
+    assert counted(verilog) == {name: int(kind == family) for family, name in PRIMITIVES.items()}
     (folder / "words.hex").write_text("\n".join(f"{a << width | b:x}" for a, b in words))
     (folder / f"{name}.v").write_text(verilog)
     (folder / "testbench.v").write_text(bench_of(width, name, any(ranks)))
     sources = ["testbench.v", f"{name}.v"]
-    if kind == "ecp5":
-        shutil.copy(MODEL, folder)
-        sources.append(MODEL.name)
+    if kind in PRIMITIVES:
+        model = f"{PRIMITIVES[kind].lower()}.v"
+        shutil.copy(MODELS / model, folder)
+        sources.append(model)
     build = ["iverilog", "-g2005", f"-DCOUNT={len(words)}", "-s", "testbench", "-o", name, *sources]
     subprocess.run(build, cwd=folder, check=True, capture_output=True, text=True)
     done = subprocess.run(["vvp", name], cwd=folder, check=True, capture_output=True, text=True)
     return [None if "x" in line else int(line, 16) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.parametrize("kind", PRIMITIVES)
 @pytest.mark.parametrize("ranks", RANKS, ids=["combinational", "output", "input", "both"])
 @pytest.mark.parametrize("width", [1, 8, 10, 11, 18])
-def test_multiplier_as_primitive_is_the_generic_one_in_every_cycle(tmp_path, width, ranks):
+def test_multiplier_as_primitive_is_the_generic_one_in_every_cycle(tmp_path, width, ranks, kind):
     top = (1 << width) - 1
     corners = sorted({0, 1, top, top >> 1, 1 << width - 1, top & 0x15555, top & 0x2AAAA})
     rng = np.random.default_rng(14)
     words = [*itertools.product(corners, corners), *rng.integers(0, top + 1, (200, 2)).tolist()]
-    generic, primitive = (products(tmp_path, width, kind, ranks, words) for kind in ("generic", "ecp5"))
+    generic, primitive = (products(tmp_path, width, each, ranks, words) for each in ("generic", kind))
     latency = sum(ranks)
     # Registers start unknown in the model of the primitive, so the first cycles say nothing.
     assert primitive[latency:] == generic[latency:]
@@ -77,11 +84,11 @@ def test_multiplier_as_primitive_is_the_generic_one_in_every_cycle(tmp_path, wid
 
 
 @pytest.mark.parametrize("stages", [1, 3, 8, 11, 12])
-@pytest.mark.parametrize(("kind", "count"), [("ecp5", 1), ("generic", 0)])
-def test_multiply_accumulate_has_the_primitive_once_if_asked_for(kind, count, stages):
+@pytest.mark.parametrize("kind", ["generic", *PRIMITIVES])
+def test_multiply_accumulate_has_the_primitive_once_if_asked_for(kind, stages):
     unit = MultiplyAccumulate(operands=HALF_FORMATS, stages=stages, multiplier=kind)
-    assert len(PRIMITIVE.findall(to_verilog(unit, "mac"))) == count
+    assert counted(to_verilog(unit, "mac")) == {name: int(kind == family) for family, name in PRIMITIVES.items()}
 
 
 def test_multiply_accumulate_has_no_primitive_unless_asked_for():
-    assert "MULT18X18D" not in to_verilog(MultiplyAccumulate(), "mac")
+    assert "MULT18X18" not in to_verilog(MultiplyAccumulate(), "mac")

@@ -20,6 +20,7 @@ BAD_MODES = [
     ({"roundings": 3}, TypeError, "roundings: got 3, must be a sequence of Rounding"),
     ({"random_bits": 0}, ValueError, "random_bits: got 0, must be from 1 to 32"),
     ({"random_bits": 33}, ValueError, "random_bits: got 33, must be from 1 to 32"),
+    ({"subnormals": "drop"}, ValueError, "subnormals: got 'drop', must be one of keep, flush"),
 ]
 
 BAD_CONVERTER = [
@@ -73,9 +74,9 @@ BAD_MAC = [
     ({"chunk_bits": False}, TypeError, "chunk_bits: got False, must be an int"),
     ({"flags": 1}, TypeError, "flags: got 1, must be True or False"),
     ({"counters": 1}, TypeError, "counters: got 1, must be True or False"),
-    ({"multiplier": "dsp"}, ValueError, "multiplier: got 'dsp', must be one of generic, ecp5"),
-    ({"multiplier": None}, ValueError, "multiplier: got None, must be one of generic, ecp5"),
-    ({"multiplier": ["ecp5"]}, ValueError, "multiplier: got ['ecp5'], must be one of generic, ecp5"),
+    ({"multiplier": "dsp"}, ValueError, "multiplier: got 'dsp', must be one of generic, ecp5, nexus"),
+    ({"multiplier": None}, ValueError, "multiplier: got None, must be one of generic, ecp5, nexus"),
+    ({"multiplier": ["ecp5"]}, ValueError, "multiplier: got ['ecp5'], must be one of generic, ecp5, nexus"),
     *BAD_MODES,
 ]
 
@@ -103,14 +104,14 @@ BAD_VECTOR = [
     (
         {"registers": 8},
         ValueError,
-        "registers: got 8, must be at least 16 with 11 stages: too few registers for the pipeline, of which 14 in "
-        "rotation keep it full; build more registers or fewer stages",
+        "registers: got 8, must be at least 16 with 11 stages: 14 registers in rotation keep the pipeline full; "
+        "build more registers or fewer stages",
     ),
     (
         {"registers": 4, "levels": (0, 2), "stages": 8},
         ValueError,
-        "registers: got 4, must be at least 8 with 8 stages: too few registers for the pipeline, of which 5 in "
-        "rotation keep it full; build more registers or fewer stages",
+        "registers: got 4, must be at least 8 with 8 stages: 5 registers in rotation keep the pipeline full; "
+        "build more registers or fewer stages",
     ),
 ]
 

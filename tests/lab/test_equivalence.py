@@ -5,8 +5,8 @@ import pytest
 from hdl import MultiplyAccumulate
 from hdl.verilog import to_verilog
 from lab.equivalence.__main__ import compare, main
-from lab.equivalence.aiger import unit_of_verilog
 from lab.equivalence.correspondence import difference
+from lab.equivalence.unit import unit_of_verilog
 
 pytestmark = pytest.mark.long
 

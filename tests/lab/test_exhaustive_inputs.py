@@ -17,7 +17,7 @@ from lab.exhaustive.steps import MODES, tiny_rounded_checks
 from sim.stimulus.coverage import classes, rounding_cases
 
 _WORDS = ctypes.POINTER(ctypes.POINTER(ctypes.c_uint32))
-_RUN = ctypes.CFUNCTYPE(None, ctypes.c_uint64, _WORDS, _WORDS)
+_RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint64, _WORDS, _WORDS)
 #: The length of one comparison in the compiled loop, and pieces of it: an end in the middle of the third.
 SPAN, START = 4099, 0x3F801000
 
@@ -27,10 +27,10 @@ class Netlist:
 
     def __init__(self, at: int = 0, code: int = 0, flags: int = 0) -> None:
         self.given: list[int] = []
-        self.function = _RUN(self._run)
+        self.unit, self.function = None, _RUN(self._run)
         self._at, self._code, self._flags = at, code, flags
 
-    def _run(self, count: int, inputs: _WORDS, outputs: _WORDS) -> None:
+    def _run(self, unit: None, count: int, inputs: _WORDS, outputs: _WORDS) -> None:
         given = inputs[0][:count]
         self.given += given
         codes, flags = round_float32(given[0], given[-1] + 1, CBFLOAT16)
@@ -42,7 +42,7 @@ class Netlist:
 
 def test_compiled_loop_gives_a_netlist_every_input_of_a_range_once():
     netlist = Netlist()
-    assert count_alike(START, START + SPAN, CBFLOAT16, netlist.function) == SPAN
+    assert count_alike(START, START + SPAN, CBFLOAT16, netlist) == SPAN
     assert netlist.given == list(range(START, START + SPAN))
 
 
@@ -50,7 +50,7 @@ def test_compiled_loop_gives_a_netlist_every_input_of_a_range_once():
 @pytest.mark.parametrize(("code", "flags"), [(1 << bit, 0) for bit in (0, 15)] + [(0, 1 << bit) for bit in range(5)])
 def test_compiled_loop_tells_one_wrong_bit_of_one_input(place, code, flags):
     netlist = Netlist(START + place, code, flags)
-    assert count_alike(START, START + SPAN, CBFLOAT16, netlist.function) == SPAN - 1
+    assert count_alike(START, START + SPAN, CBFLOAT16, netlist) == SPAN - 1
 
 
 @pytest.mark.parametrize("pair", [(FP32, CBFLOAT16), (FP16, CBFLOAT16), (CBFLOAT16, FP32)], ids=str)

@@ -7,7 +7,7 @@ from golden import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E5M2, FORMATS, Rounding
 from lab.exhaustive import modes
 from lab.exhaustive.check import run
 from lab.exhaustive.modes import ROUNDS, mode_checks
-from tools.sliced import netlist
+from tests.lab.netlist_fault import with_a_changed_gate
 
 pytestmark = pytest.mark.long
 
@@ -30,13 +30,7 @@ def test_netlists_in_modes_are_right_on_every_code(check):
 
 @pytest.mark.parametrize("which", [1, 12, 60])
 def test_a_changed_gate_of_a_converter_in_modes_is_seen_with_its_operands(monkeypatch, which):
-    right = netlist.planes
-
-    def wrong(*given):
-        parts = right(*given).split(" & ")
-        return " & ".join(parts[:which]) + " | " + " & ".join(parts[which:])
-
-    monkeypatch.setattr(netlist, "planes", wrong)
+    with_a_changed_gate(monkeypatch, which)
     outcome = run(mode_checks(SOME)[0], 1)
     assert outcome.complete
     assert outcome.wrong > 0

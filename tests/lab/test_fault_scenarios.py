@@ -66,7 +66,7 @@ def test_vector_limit_of_an_exponent_that_is_lost_is_told_in_every_lane() -> Non
     }
 
     def is_lost(fault: Fault) -> bool:
-        return fault.place == "cores/near.py:51" and f"{fault.module} {fault.what}" in lost
+        return fault.place == "cores/near.py:54" and f"{fault.module} {fault.what}" in lost
 
     assert not_caught("vector_mac_no_flags", is_lost, neighbours) == (76, [])
 
@@ -74,7 +74,7 @@ def test_vector_limit_of_an_exponent_that_is_lost_is_told_in_every_lane() -> Non
 def test_vector_fault_of_one_cycle_is_told() -> None:
     def is_one(fault: Fault) -> bool:
         # A limit that ends the shift of the next difference, which leaves nothing.
-        if fault.place == "cores/near.py:51":
+        if fault.place == "cores/near.py:54":
             return fault.module == "top.lane_0" and fault.what in LIMITS
         # A promotion that waits one cycle less behind one to its row that was late itself.
         return fault.place == "mac/hazards.py:54" and "promotions" in fault.module and ", 3 -> " in fault.what

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from golden import CB16, CBFLOAT16, FP32, FusedSum, Provenance, Reduction, explain, reference
+from golden import CB16, CBFLOAT16, FP32, FusedSum, Provenance, Reduction, explain, matmul, reference
 from golden.torch import optim
 from golden.torch.backend import BackendType
 from hdl import FloatConverter
@@ -48,6 +48,10 @@ class _Sum(nn.Linear):
         return super().forward(input).sum()
 
 
+def _device(a: Any, b: Any) -> Any:
+    return matmul(a, b, operand=CBFLOAT16, level=0)
+
+
 _EXPLAINED = explain([1, 2], [1, 2], operand="cbfloat16")
 #: A good argument for a parameter of this name, of the first module that fits.
 GOOD: dict[str, dict[str, Any]] = {
@@ -64,6 +68,13 @@ GOOD: dict[str, dict[str, Any]] = {
     "golden.matmul_values": {"a": _VALUES, "b": _VALUES, "operand": CBFLOAT16},
     "golden.multiply_accumulate": {"acc": np.uint32(0), "accumulator": "fp32"},
     "golden.FusedSum": {"terms": 5},
+    "golden.check": {"results": np.zeros((2, 2), np.uint32), "like": "nvidia_hopper", "operand": CBFLOAT16},
+    "golden.testing": {
+        "results": matmul(_CODES, _CODES, operand=CBFLOAT16), "a": _CODES, "b": _CODES,
+        "like": str(Reduction.for_level(1, CBFLOAT16)),
+    },
+    "golden.identify": {"function": _device, "verify": 1},
+    "golden.identification": {"function": _device, "verify": 1},
     "golden.Explanation.plot": {"file": "sum.svg"},
     "golden.Accumulator": {"operand_bits": 16, "block": 1, "join": FusedSum(2), "provenance": _NOWHERE},
     "golden.mx": {

@@ -11,7 +11,7 @@ from docs.pages import api, citations, ports, results, scenes, units
 from docs.pages.waves import Wave, Waveform, simulate
 from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
-from hdl.catalogue import UNITS, released
+from hdl.catalogue import UNITS, Kind, released
 from lab.fpga.report import published
 from tools.results import read
 from tools.sources import hash_of
@@ -19,7 +19,7 @@ from tools.sources import hash_of
 
 @pytest.mark.parametrize("unit", released(), ids=lambda unit: unit.name)
 def test_every_port_and_field_of_a_released_unit_has_a_meaning(unit):
-    rows = ports.rows(unit.build())
+    rows = ports.rows(unit.kind, unit.build())
     assert [row for row in rows if row.meaning.startswith(ports.UNKNOWN)] == []
     whole = [row for row in rows if row.direction]
     assert {row.direction for row in whole} == {"in", "out"}
@@ -27,8 +27,8 @@ def test_every_port_and_field_of_a_released_unit_has_a_meaning(unit):
 
 
 def test_ports_of_a_field_without_documentation_show_that():
-    unit = UNITS["mac"].build()
-    known = ports.meanings(unit, "in")
+    unit = UNITS["mac"]
+    known = ports.meanings(unit.kind, unit.build(), "in")
     assert set(known) >= {"a", "b", "format", "level", "register", "first", "last"}
     assert "strange" not in known
 
@@ -63,7 +63,7 @@ def test_scene_that_differs_from_golden_is_refused(monkeypatch):
     wrong = (np.array([0x3F00, 0x3733, 0x7E00, 0xC001]), np.zeros(4, int))
     monkeypatch.setattr(golden, "convert", lambda *arguments, **options: wrong)
     with pytest.raises(RuntimeError, match="Four conversions: result 1"):
-        scenes.scenes(FloatConverter(source=FP32, destination=CBFLOAT16))
+        scenes.scenes(Kind.CONVERTER, FloatConverter(source=FP32, destination=CBFLOAT16))
 
 
 def test_pages_of_units_are_written_anew_only_when_a_source_has_changed(tmp_path, monkeypatch):

@@ -171,3 +171,16 @@ def test_vector_answers_are_laid_out_as_the_tables_of_the_unit_say() -> None:
         else:
             step = 1 + level
             assert found == [results[at] | results[at + step] << 32 for at in range(step)]
+
+
+@pytest.mark.parametrize(("effort", "sampled"), [(0.05, True), (0.06, False)])
+def test_stimulus_of_a_wide_unit_leaves_the_simulator_a_sample_with_every_kind_of_control(
+    effort: float, sampled: bool
+) -> None:
+    unit = UNITS["vector_mac_no_flags"]
+    component = unit.build()
+    made = reduction_scenarios(component, port_of(unit, component), 1, unit.name, effort)[0]
+    simulated = {scenario.name for scenario in made if not scenario.is_bulk}
+    assert {"power_up", "steps_sampled", "hazards", "resets_sampled", "promotions", "last_place"} < simulated
+    assert {"throughput_level_0_chunk_5", "stream_idle_bursts_backpressure_bursts"} < simulated
+    assert simulated.isdisjoint({"chunk_edges", "port_changes", "full_queue"}) == sampled

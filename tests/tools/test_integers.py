@@ -13,21 +13,14 @@ from tools import compiled, integer_operations, integers
 from tools.cxxrtl import headers, original_headers
 from tools.integers import with_integers
 
+from .operations import ONE, WIDTHS
+from .operations import TWO as BASIC
+
 pytestmark = pytest.mark.long
 
-#: Widths on both sides of where one word, and one integer, ends.
-WIDTHS = (1, 7, 32, 33, 64, 131)
 #: Widths of results.
 RESULTS = (1, 9, 32, 40, 64)
-ONE = ("logic_not", "reduce_and", "reduce_or", "reduce_xor", "reduce_xnor", "reduce_bool")
-ONE += tuple(f"{name}_{sign}" for name in ("not", "pos", "neg") for sign in "us")
-TWO = ("logic_and", "logic_or")
-TWO += tuple(
-    f"{name}_{signs}"
-    for name in ("and", "or", "xor", "xnor", "add", "sub", "mul", "eq", "ne", "lt", "gt", "le", "ge")
-    for signs in ("uu", "ss")
-)
-TWO += ("shl_uu", "shr_uu")
+TWO = (*BASIC, "shl_uu", "shr_uu")
 ROUNDS = 40
 
 

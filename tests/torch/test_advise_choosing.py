@@ -8,7 +8,7 @@ from golden.torch.instruments.advise import choosing
 from golden.torch.instruments.advise.advice import level_map_of
 from golden.torch.instruments.advise.choosing import Candidate, Prediction, Setting, Start
 from golden.torch.instruments.advise.formats import Formats
-from golden.torch.instruments.advise.products import Unit
+from golden.torch.instruments.advise.measuring import Unit
 
 
 def prediction(layers, seed=0):

@@ -38,7 +38,7 @@ def test_backend_is_made_once_and_returned_afterwards():
     [
         (("TPU",), {}, ValueError, r"^backend_type: got 'TPU', must be 'CPU', 'GPU' or 'CSX'"),
         ((3,), {}, TypeError, r"^backend_type: got 3, must be"),
-        (("CSX",), {"compile_dri": "x"}, TypeError, r"^compile_dri: the backend CSX has no .*perhaps compile_dir is"),
+        (("CSX",), {"compile_dri": "x"}, TypeError, r"^compile_dri: the backend CSX has no .*did you mean compile_dir"),
         (("CSX",), {"cluster_config": 3}, TypeError, r"^cluster_config: got 3, must be a ClusterConfig"),
         ((), {"artifact_dir": "x"}, TypeError, r"^backend_type: got None beside options"),
     ],
@@ -78,7 +78,7 @@ def test_flags_of_the_backends_keep_the_level_and_refuse_what_they_do_not_know()
     assert (precision.optimization_level, cstorch.backends.csx.performance.micro_batch_size) == (1, "auto")
     with pytest.raises(ValueError, match=r"^level: got 3"):
         precision.optimization_level = 3
-    with pytest.raises(TypeError, match=r"^micro_batch: backends.csx.performance has no .*perhaps micro_batch_size"):
+    with pytest.raises(TypeError, match=r"^micro_batch: backends.csx.performance .*did you mean micro_batch_size"):
         cstorch.backends.csx.performance.micro_batch = 4
     with pytest.raises(AttributeError, match=r"^performance: is a group of flags"):
         cstorch.backends.csx.performance = 4
@@ -88,7 +88,7 @@ def test_cluster_configuration_checks_the_level_and_the_names():
     assert cstorch.CsConfig(precision_opt_level=2, num_csx=2).num_csx == 2
     with pytest.raises(ValueError, match=r"^precision_opt_level: got 3"):
         cstorch.utils.CSConfig(precision_opt_level=3)
-    with pytest.raises(TypeError, match=r"^num_csxs: .*perhaps num_csx is meant"):
+    with pytest.raises(TypeError, match=r"^num_csxs: .*did you mean num_csx"):
         cstorch.distributed.ClusterConfig(num_csxs=2)
 
 
@@ -259,7 +259,11 @@ def test_executor_begins_the_data_again_and_counts_samples(tmp_path):
         (lambda: data.DataExecutor(loader(), 0), ValueError, r"^num_steps: got 0"),
         (lambda: data.DataExecutor(loader(), 1, 2.5), TypeError, r"^checkpoint_steps: got 2.5"),
         (lambda: data.DataExecutor(loader(), cs_config=3), TypeError, r"^cs_config: got 3"),
-        (lambda: data.DataExecutor(loader(), micro_batch=3), TypeError, r"^micro_batch: .*perhaps micro_batch_size"),
+        (
+            lambda: data.DataExecutor(loader(), micro_batch=3),
+            TypeError,
+            r"^micro_batch: .*mean micro_batch_size",
+        ),
         (lambda: data.DataExecutor(data.DataLoader(lambda: iter([1]))), ValueError, r"^num_steps: got None for data"),
         (lambda: data.DataLoader(3), TypeError, r"^input_fn: got 3"),
         (lambda: list(data.DataExecutor(loader(0), 1)), ValueError, r"^dataloader: has no batch"),

@@ -41,9 +41,9 @@ def told(capsys, *arguments):
         (b"trainer: \xff", ["{}: is not text in UTF-8: invalid start byte at byte 9"]),
         ("trainer:", ["trainer: got None, must be a mapping of keys to values"]),
         ("trainer: {init: 3, fit: {}}", ["trainer.init: got 3, must be a mapping of keys to values",
-         "trainer.fit.train_dataloader: is missing, must be there"]),
-        ("trainr: {}", ["trainer: is missing, must be there", "trainr: is not a known key; did you mean trainer?"]),
-        ("3: {}", ["trainer: is missing, must be there", "3: got 3, must be a key that is text"]),
+         "trainer.fit.train_dataloader: is missing, must be given"]),
+        ("trainr: {}", ["trainer: is missing, must be given", "trainr: is not a known key; did you mean trainer?"]),
+        ("3: {}", ["trainer: is missing, must be given", "3: got 3, must be a key that is text"]),
         ("- a list", ["{}: got ['a list'] at its top, must be a mapping of keys to values"]),
     ],
 )  # fmt: skip

@@ -88,7 +88,7 @@ def test_einsum_of_one_operand_is_pytorchs():
         ("ik,kj->iz", r"^equation: .* must have every label of its result once"),
         ("ik,kj->ii", r"^equation: .* must have every label of its result once"),
         ("i1,1j->ij", r"^equation: got 'i1,1j->ij', must consist of letters"),
-        ("ik,ij->kj", r"^operands: got lengths 3 and 9 for axis 'i', must be alike or 1"),
+        ("ik,ij->kj", r"^operands: got lengths 3 and 9 for axis 'i', must be equal, or 1"),
     ],
 )
 def test_einsum_of_a_bad_equation_says_what_is_wrong(equation, message):

@@ -265,7 +265,7 @@ def test_conv2d_of_bad_arguments_names_them(arguments, message):
         ({"groups": 3}, r"^groups: got 3"),
         ({"bias": torch.ones(3)}, r"^bias: got shape \(3,\), must be \(2,\)"),
         ({"output_padding": 1}, r"^output_padding: got \(1, 1\), must be smaller than stride \(1, 1\) or dilation"),
-        ({"padding": 4}, r"^padding: got \(4, 4\), must leave something of the result of \(4, 4\)"),
+        ({"padding": 4}, r"^padding: got \(4, 4\), must leave a part of the result of \(4, 4\)"),
         ({"weight": torch.ones(4, 2, 2)}, r"^x, weight: got shapes \(1, 4, 3, 3\) and \(4, 2, 2\), must have 4 axes"),
     ],
 )

@@ -13,9 +13,16 @@ from golden import kernels
 from golden.torch.products.operators import direct
 from golden.torch.products.operators import registered as operators
 from golden.torch.settings.half_type import half_named
-from golden.torch.settings.scopes import scopes
+from golden.torch.settings.plan import plan_of
+from golden.torch.settings.scopes import NEAREST_EVEN, scopes
 
 from .oracle import array, assert_codes, assert_same_tensors, normal, product
+
+
+def line_at(half, level, chunk):
+    """Return a product as operators take it."""
+    return str(plan_of(half_named(half), level, level, chunk, NEAREST_EVEN).reduction)
+
 
 COMPILED = pytest.mark.skipif(len(kernels.paths()) == 1, reason="no compiled library")
 BASE = normal(12, 14, seed=1)
@@ -44,7 +51,7 @@ def test_direct_product_is_that_of_golden(half, name):
     for level, dtype in ((0, torch.float32), (1, torch.bfloat16), (2, torch.float16)):
         x, y = a.to(dtype), b.to(dtype)
         for kind, initial in INITIAL.items():
-            got = direct.matrix_product(x, y, initial, half_named(half).line(level, 4), torch.float32)
+            got = direct.matrix_product(x, y, initial, line_at(half, level, 4), torch.float32)
             served = not (kind == "matrix" and a.shape != (4, 6))
             assert (got is not None) == served, kind
             if served:
@@ -54,7 +61,7 @@ def test_direct_product_is_that_of_golden(half, name):
 @COMPILED
 def test_direct_product_leaves_other_operands_to_golden():
     a, b = normal(4, 6, seed=3), normal(6, 5, seed=4)
-    given = half_named("cbfloat16").line(1, 32), torch.float32
+    given = line_at("cbfloat16", 1, 32), torch.float32
     assert direct.matrix_product(a, b, None, *given) is not None
     for x, y, initial in (
         (torch._neg_view(a), b, None),
@@ -84,7 +91,7 @@ def test_direct_product_takes_and_gives_codes_beside_values(path, half, dtype):
         initial = bias if y.shape[1] == 33 else None
         for level in (0, 1, 2):
             with kernels.use(path):
-                got = direct.matrix_product(x, y, initial, half_named(half).line(level, 4), dtype)
+                got = direct.matrix_product(x, y, initial, line_at(half, level, 4), dtype)
             assert got.dtype == dtype
             assert_codes(got, product(x, y, half, level, 4, initial), half)
 
@@ -93,14 +100,14 @@ def test_direct_product_takes_and_gives_codes_beside_values(path, half, dtype):
 def test_direct_product_takes_batches_of_any_strides():
     a, b = normal(3, 7, 2, 6, seed=13).transpose(1, 2), normal(2, 3, 6, 7, seed=14).permute(1, 0, 3, 2)
     for x, y in ((a, b.mT[..., :5]), (a.expand(3, 2, 7, 6), b[:1].expand(3, 2, 7, 6).mT)):
-        got = direct.matrix_product(x, y, None, half_named("cbfloat16").line(1, 4), torch.float32)
+        got = direct.matrix_product(x, y, None, line_at("cbfloat16", 1, 4), torch.float32)
         assert_codes(got, product(x, y, "cbfloat16", 1, 4), "cbfloat16")
 
 
 @COMPILED
 def test_direct_product_gives_the_canonical_nan_of_bfloat16():
     got = direct.matrix_product(
-        torch.full((2, 1), torch.inf), torch.zeros(1, 3), None, half_named("bfloat16").line(1, 32), torch.bfloat16
+        torch.full((2, 1), torch.inf), torch.zeros(1, 3), None, line_at("bfloat16", 1, 32), torch.bfloat16
     )
     assert (got.view(torch.int16) == 0x7FC0).all()
 
@@ -113,9 +120,7 @@ def test_direct_product_without_memory_says_so(monkeypatch):
 
     monkeypatch.setattr(direct, "active", lambda: (Failing(), 0, 1))
     with pytest.raises(MemoryError, match=r"no memory for the product of shapes \(2, 1\) and \(1, 3\)"):
-        direct.matrix_product(
-            torch.ones(2, 1), torch.ones(1, 3), None, half_named("float16").line(1, 32), torch.float32
-        )
+        direct.matrix_product(torch.ones(2, 1), torch.ones(1, 3), None, line_at("float16", 1, 32), torch.float32)
 
 
 @COMPILED

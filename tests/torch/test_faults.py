@@ -13,7 +13,8 @@ import golden.torch as cstorch
 from golden.torch import MixedPrecision
 from golden.torch.products.functions import gradients
 from golden.torch.settings import half
-from golden.torch.settings.half_type import Plan
+from golden.torch.settings.plan import plan_of
+from golden.torch.settings.scopes import NEAREST_EVEN
 from lab.mutants.table import seen_by
 from tools.paths import ROOT
 
@@ -43,7 +44,7 @@ def levels_of_second_derivatives(exact_product):
     x, weight, direction = normal(3, 40, seed=1), normal(40, 5, seed=2), normal(3, 40, seed=3)
     upstream = normal(3, 5, seed=4, grad=True)
     x.requires_grad_()
-    plan = Plan(half.half_named("cbfloat16"), 0, 2, 32)
+    plan = plan_of(half.half_named("cbfloat16"), 0, 2, 32, NEAREST_EVEN)
     result = exact_product(x, weight, None, plan, torch.float32)
     (first,) = torch.autograd.grad(result, x, upstream, create_graph=True)
     (second,) = torch.autograd.grad(first, upstream, direction)
@@ -55,7 +56,7 @@ def levels_of_second_derivatives(exact_product):
 def dtype_of_an_fp32_operands_gradient(exact_product):
     # 60000 * 4 is beyond float16, the proxy, but not beyond the fp32 operand's gradient: 0x61AA in cbfloat16.
     x, weight = torch.ones(1, 1, requires_grad=True), torch.full((1, 1), 4.0, requires_grad=True)
-    plan = Plan(half.half_named("cbfloat16", torch.float16), 1, 1, 32)
+    plan = plan_of(half.half_named("cbfloat16", torch.float16), 1, 1, 32, NEAREST_EVEN)
     result = exact_product(x, weight, None, plan, torch.float16)
     result.backward(torch.full((1, 1), 60000.0, dtype=torch.float16))
     assert codes(x.grad, "cbfloat16").tolist() == [[0x61AA]]

@@ -141,7 +141,7 @@ def test_missing_section_is_said(tmp_path, capsys):
     path.write_text(yaml.safe_dump(document))
     with pytest.raises(SystemExit):
         main(["fit", str(path)])
-    assert "trainer.init.loop: is missing, must be there" in capsys.readouterr().err
+    assert "trainer.init.loop: is missing, must be given" in capsys.readouterr().err
 
 
 def test_text_of_another_python_is_told_and_trained_on(tmp_path, capsys, monkeypatch):

@@ -178,7 +178,7 @@ def test_parameter_of_two_optimizers_is_refused_and_divided_once(scaler, tensor,
     scaler.scale(tensor.sum()).backward()
     scaler.unscale_(optimizer)
     with pytest.raises(
-        RuntimeError, match=r"^optimizer: the gradient of its parameter 1 of shape \(2,\) is that of ano"
+        RuntimeError, match=r"^optimizer: the gradient of its parameter 1 of shape \(2,\) was unscaled for ano"
     ):
         scaler.step(other)
     assert tensor.grad.tolist() == [1.0, 1.0]

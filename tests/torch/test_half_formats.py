@@ -8,7 +8,8 @@ import torch.nn.functional as F
 import golden
 import golden.torch as cstorch
 from golden import CB16, CBFLOAT16, FP16, FloatFormat, Reduction, kernels
-from golden.torch.settings.reductions import format_of, format_text
+from golden.lines import format_text
+from golden.torch.settings.reductions import format_of
 
 from ..golden.judges import assert_same_bits
 from .oracle import assert_same_tensors, normal

@@ -1,17 +1,19 @@
 """Level maps with a format for each pass: results take the one, gradients the other."""
 
 import pickle
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+import golden
 import golden.torch as cstorch
-from golden import Rounding
 from golden.torch.products.functions.gradients import round_to_half, softmax_in_half
-from golden.torch.settings.half_type import HalfType, Plan
+from golden.torch.settings.half_type import HalfType
 from golden.torch.settings.level_map import LevelMap
+from golden.torch.settings.plan import plan_of, rule_of
 
 from .oracle import normal
 
@@ -89,7 +91,6 @@ def test_level_map_with_a_format_for_each_pass_and_a_fault_is_seen(monkeypatch):
 @pytest.mark.parametrize("function", [softmax_in_half, lambda x, half: round_to_half(x, half, torch.float32)])
 def test_rounding_of_a_gradient_is_to_the_format_of_its_pass(function):
     half = LevelMap.of({"a": {"half": {"fwd": "cbfloat16", "bwd": "bfloat16"}}}).rules[0][1].half
-    assert half.rounded_by(Rounding.TOWARD_ZERO, Rounding.UP).of_gradients.rounding is Rounding.TOWARD_ZERO
     for transformed in (False, True):
         x, upstream = normal(4, 7, seed=5, grad=True), normal(4, 7, seed=6)
         run = torch.func.vmap(lambda row: function(row, half)) if transformed else lambda x: function(x, half)
@@ -126,5 +127,11 @@ def test_level_map_with_wrong_formats_of_passes_is_an_error_that_says_what(half,
 
 def test_plan_of_gradients_is_that_of_their_level_and_format():
     half = LevelMap.of(EACH).rules[0][1].half
-    assert half.branched(1).backward == half.backward
-    assert Plan(half, 2, 1, 32).of_gradients == (half.backward, 1, 1, 32)
+    plan = plan_of(half, 2, 1, 32, rule_of("toward_zero", "up"))
+    modes = {"rounding": "toward_zero", "out_rounding": "up"}
+    level_2 = golden.Reduction.for_level(2, golden.BF16)
+    assert plan.reduction == replace(level_2, operand=golden.BF16, out=golden.BF16, **modes)
+    level_1 = golden.Reduction.for_level(1, golden.FLOAT8_E5M2, inner=golden.FP16)
+    backward = replace(level_1, operand=golden.FLOAT8_E5M2, out=golden.FP16, **modes)
+    assert plan.of_gradients == (half.backward, backward, backward)
+    assert plan.branch(1) is plan  # where nothing is random

@@ -44,7 +44,7 @@ def test_unknown_half_type_is_answered_with_the_nearest():
 
 
 def test_state_of_a_scaler_that_is_no_mapping_is_refused():
-    with pytest.raises(TypeError, match=r"state_dict: got NoneType, must be what state_dict\(\) has returned"):
+    with pytest.raises(TypeError, match=r"state_dict: got NoneType, must be a result of state_dict\(\)"):
         cstorch.amp.GradScaler("dynamic").load_state_dict(None)
 
 

@@ -10,7 +10,8 @@ import golden.torch as cstorch
 from golden import CBFLOAT16, Reduction
 from golden.formats import BF16, FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E5M2FNUZ, FloatFormat
 from golden.torch.settings.half_type import HalfType
-from golden.torch.settings.reductions import line_of, reduction_in
+from golden.torch.settings.plan import plan_of
+from golden.torch.settings.reductions import reduction_in
 
 from .oracle import array, normal
 
@@ -86,11 +87,12 @@ def test_set_half_dtype_of_narrow_factors_gives_the_dtype_of_the_sums():
 
 @pytest.mark.parametrize("modes", [("nearest_even", "nearest_even"), ("stochastic", "up", golden.Randomness(seed=3))])
 @pytest.mark.parametrize("operand", [None, *FORMATS], ids=str)
-def test_text_of_a_half_type_names_its_factors_again(operand, modes):
+def test_line_of_a_plan_names_its_factors_again(operand, modes):
     half = HalfType(CBFLOAT16, torch.float32, operand=operand)
-    half = half.rounded_by(*map(golden.Rounding, map(golden.rounding.as_rounding, modes[:2], modes[:2])), *modes[2:])
-    whole = reduction_in(half.line(1, 16))
-    assert line_of(whole) == half.line(1, 16)
+    rule = dict(zip(("rounding", "out_rounding", "random"), modes, strict=False))
+    plan = plan_of(half, 1, 2, 16, str(golden.Reduction(**rule)))
+    whole = reduction_in(str(plan.reduction))
+    assert (whole, str(whole)) == (plan.reduction, str(plan.reduction))
     assert (whole.out, whole.operand, str(whole.rounding)) == (CBFLOAT16, operand or CBFLOAT16, modes[0])
     assert (str(whole.out_rounding), whole.random) == (modes[1], None if len(modes) == 2 else modes[2])
 

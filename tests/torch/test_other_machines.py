@@ -10,6 +10,7 @@ import golden.torch as cstorch
 from golden import Accumulator, FusedSum
 from golden.torch.products.functions import derived
 from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.plan import plan_of
 from golden.torch.settings.reductions import reduction_in
 
 from .oracle import array, normal
@@ -120,11 +121,83 @@ def test_precision_inside_keeps_the_machine_unless_it_names_a_level():
     assert torch.equal(result(level=0), at_level_0)
 
 
-def test_text_of_a_half_type_names_its_accumulator_again():
+LINES = {
+    "operand=cbfloat16 inner=cbfloat16 chunk=16 outer=float32": ("cbfloat16", 1, 16),
+    "inner=bfloat16 chunk=none outer=bfloat16": ("bfloat16", 2, None),
+    "operand=float8_e4m3fn inner=float16 chunk=8 outer=float32": ("float8_e4m3fn", 1, 8),
+    "operand=bfloat16": ("bfloat16", 0),
+    "operand=float8_e5m2 out=bfloat16": ("float8_e5m2", 0),
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_line_of_a_reduction_in_a_precision_or_a_level_map_is_a_half_type_at_a_level(line):
+    x, layer, given = normal(5, 70, seed=1), torch.nn.Sequential(torch.nn.Linear(70, 6)), LINES[line]
+    inner = {"float8_e4m3fn": "float16", "float8_e5m2": "bfloat16"}.get(given[0])
+    results = []
+    for precision in (
+        cstorch.precision(*given, inner=inner),
+        cstorch.precision(reduction=line),
+        cstorch.precision(reduction=golden.Reduction.parse(line)),
+        cstorch.precision(given[0], inner=inner, reduction=line),
+        cstorch.precision("float16", 0, levels={"0": {"reduction": line}}),
+    ):
+        with precision:
+            results.append(layer(x).detach())
+    assert all(torch.equal(results[0], each) for each in results[1:])
+    with cstorch.precision(given[0], (given[1] + 1) % 3, 4, inner=inner):
+        assert not torch.equal(results[0], layer(x))  # the level tells
+
+
+def test_line_of_a_reduction_has_modes_and_an_accumulator_of_its_own():
+    x, y = normal(5, 70, seed=1), normal(70, 6, seed=2)
+    for line, given in {
+        "inner=bfloat16 chunk=4 outer=float32 rounding=up out_rounding=down": {
+            "level": 1, "chunk": 4, "rounding": "up", "out_rounding": "down",
+        },
+        "accumulator=nvidia_volta": {"reduction": "nvidia_volta"},
+        "inner=bfloat16 chunk=32 outer=bfloat16 rounding=stochastic": {"level": 2, "rounding": "stochastic"},
+    }.items():  # fmt: skip
+        with cstorch.precision("bfloat16", **given):
+            wanted = x @ y
+        with cstorch.precision("bfloat16", reduction=line):
+            assert torch.equal(x @ y, wanted)
+
+
+@pytest.mark.parametrize(
+    ("half", "line", "more", "message"),
+    [
+        (
+            "bfloat16",
+            "operand=cbfloat16 inner=cbfloat16 chunk=16",
+            {},
+            "must be at a level; with these formats, level 1",
+        ),
+        ("bfloat16", "inner=float16 chunk=4 outer=float32", {}, "must be at a level"),
+        (None, "inner=float32", {}, "without half, must come with it, or have out="),
+        ("bfloat16", "inner=bfloat16 foo=1", {}, "^reduction: got the key 'foo', must be one of operand, inner"),
+        ("bfloat16", "inner=bfloat16 rounding=stochastic seed=4", {}, "must be without random bits of its own"),
+        ("float8_e4m3fn", "accumulator=nvidia_volta", {}, "operand: got float8_e4m3fn of 8 bits"),
+        ("bfloat16", "inner=bfloat16 chunk=4", {"level": 2}, "^level: got 2 with reduction, must be left out"),
+        ("bfloat16", "inner=bfloat16 chunk=4", {"chunk": 8}, "^chunk: got 8 with reduction, must be left out"),
+        ("bfloat16", None, {"levels": {"a": {"reduction": "inner=x"}}}, "'a': reduction: got inner=x"),
+        ("bfloat16", None, {"levels": {"a": {"reduction": 3}}}, "'a': reduction: got 3, must be a string"),
+        ("bfloat16", None, {"levels": {"a": {"reduction": "operand=fp16", "chunk": 2}}}, "must have reduction alone"),
+        ("bfloat16", None, {"levels": {"a": {"reduction": "operand=fp16 rounding=up"}}}, "must be without modes and"),
+    ],
+)
+def test_line_of_a_reduction_that_a_precision_has_not_is_an_error_that_says_why(half, line, more, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        cstorch.precision(half, reduction=line, **more)
+
+
+def test_line_of_a_plan_names_its_accumulator_again():
     for operand, rule in ((None, OWN), (golden.FLOAT8_E5M2, golden.accumulators["nvidia_hopper_fp8"])):
-        half = HalfType(golden.BF16, torch.bfloat16, operand=operand, accumulator=rule)
-        whole = reduction_in(half.line(1, 32))
+        half = HalfType(golden.BF16, torch.bfloat16, operand=operand)
+        plan = plan_of(half, 1, 1, 32, str(golden.Reduction(accumulator=rule)))
+        whole = reduction_in(str(plan.reduction))
         assert (whole.out, whole.operand, whole.accumulator) == (golden.BF16, operand or golden.BF16, rule)
+        assert plan.of_sums.reduction == golden.Reduction(operand=golden.BF16, out=golden.BF16)
 
 
 # The compiler makes an instance of torch.autograd.Function, against the advice of PyTorch.

@@ -1,5 +1,7 @@
 """Products of models in other rounding modes: forward and backward, random bits that repeat and that differ."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ import golden.torch as cstorch
 from golden import CBFLOAT16, Rounding
 from golden.torch.products import windows
 from golden.torch.settings.draws import branched
-from golden.torch.settings.reductions import line_of, reduction_in
+from golden.torch.settings.reductions import reduction_in
 
 pytestmark = pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
 MODES = pytest.mark.parametrize("mode", [mode for mode in Rounding if mode is not Rounding.NEAREST_EVEN], ids=str)
@@ -184,7 +186,9 @@ def test_products_of_a_training_step_have_different_random_bits_in_both_passes(m
 
 def test_branches_of_a_product_are_apart():
     whole = golden.Reduction(operand=CBFLOAT16, rounding="stochastic", random=golden.Randomness(seed=2**63))
-    assert reduction_in(line_of(whole)) == whole
+    assert reduction_in(str(whole)) == whole == golden.Reduction.parse(str(whole))
+    other = whole.with_random(golden.Randomness(8, 1, 2))
+    assert str(other) == str(replace(whole, random=golden.Randomness(8, 1, 2)))
     root = whole.random
     children = [branched(root, branch) for branch in range(1, 9)]
     family = [root, *children, *(branched(child, branch) for child in children for branch in range(1, 9))]

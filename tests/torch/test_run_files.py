@@ -94,7 +94,7 @@ def test_loss_by_import_path_makes_pairs_of_batches(tmp_path, written):
         ("init.optimizer={Adagrad: {lr: -1}}", "trainer.init.optimizer.Adagrad: Adagrad refuses its settings: "),
         (
             "init.schedulers=[{StepLR: {gamma: 1}}]",
-            "trainer.init.schedulers.StepLR.step_size: is missing, must be there",
+            "trainer.init.schedulers.StepLR.step_size: is missing, must be given",
         ),
         (
             "init.schedulers=[{LinearLR: {initial_learning_rate: 1}}]",
@@ -120,7 +120,7 @@ def test_loss_by_import_path_makes_pairs_of_batches(tmp_path, written):
         ),
         (
             "fit.train_dataloader={batch_size: 4}",
-            "trainer.fit.train_dataloader.data_processor: is missing, must be there",
+            "trainer.fit.train_dataloader.data_processor: is missing, must be given",
         ),
         ("fit.ckpt_path=nowhere", "--resume: got nowhere, must be the folder of a checkpoint"),
     ],
@@ -140,12 +140,12 @@ def test_wrong_entry_is_refused_by_its_place(tmp_path, capsys, written, setting,
             ("learning_rate: 1e-3", "learning_rate: [3]"),
             "optimizer.learning_rate: got 3, must be a number, or have a",
         ),
-        (("optimizer_type: AdamW", ""), "optimizer.optimizer_type: is missing, must be there"),
+        (("optimizer_type: AdamW", ""), "optimizer.optimizer_type: is missing, must be given"),
         (("train_input", "train_inptu"), "train_inptu: is not a known key; did you mean train_input?"),
         (("log_steps: 1", "log_steps: 0"), "runconfig.log_steps: got 0, must be greater than 0"),
         (("fp16_type: cbfloat16", "fp16_type: fp16"), "model.fp16_type: got 'fp16', must be one of"),
         ((f"{MODELS}:Typed", "typed"), "model: got {'name': 'typed'"),
-        (("data_processor:", "data_procesor:"), "train_input.data_processor: is missing, must be there"),
+        (("data_processor:", "data_procesor:"), "train_input.data_processor: is missing, must be given"),
     ],
 )
 def test_wrong_entry_of_the_older_form_is_refused_by_its_place(tmp_path, capsys, written, change, message):
@@ -164,7 +164,7 @@ def test_errors_name_options_of_the_command_line_and_not_arguments_of_python(tmp
     changed = ("fit", path, folder, "--resume", "--set", "optimizer.learning_rate=1e-2")
     told = refused(capsys, *changed)
     assert "optimizer.lr is 0.001 there and 0.01 here" in told
-    assert "pass --override to go on with what is here" in told
+    assert "pass --override to go on with the ones given here" in told
     assert call(*changed, "--override") == 0
     (folder / "checkpoints" / "step_00000006" / "state.pt").unlink()
     told = refused(capsys, "fit", path, folder, "--resume")

@@ -50,7 +50,7 @@ def test_scheduler_within_another_is_built_too(tmp_path, written):
     [
         (
             {"SequentialLR": {"schedulers": [CONSTANT, LINE]}},
-            "trainer.init.schedulers.SequentialLR.milestones: is missing, must be there, the steps at which the next "
+            "trainer.init.schedulers.SequentialLR.milestones: is missing, must be given, the steps at which the next "
             "schedulers begin; or total_iters of each but the last, the number of its steps: that of ConstantLR is",
         ),
         (
@@ -59,7 +59,7 @@ def test_scheduler_within_another_is_built_too(tmp_path, written):
         ),
         (
             {"SequentialLR": {"schedulers": [LINE, CONSTANT], "milestones": [2, 4]}},
-            "SequentialLR: SequentialLR refuses its settings: milestones: got 2 for 2 schedulers, must be one less",
+            "SequentialLR: SequentialLR refuses its settings: milestones: got 2 for 2 schedulers, must be one fewer",
         ),
         (
             {"SequentialLR": {"schedulers": [LINE, LINE, CONSTANT], "milestones": [4, 2]}},
@@ -70,7 +70,7 @@ def test_scheduler_within_another_is_built_too(tmp_path, written):
             "trainer.init.schedulers.PiecewiseConstantLR.milestones: got 3, must be a list of steps",
         ),
         ({"SequentialLR": {"milestones": [2]}}, "trainer.init.schedulers.SequentialLR.schedulers: is missing, must be"),
-        ({"ScalePerParamLR": {}}, "trainer.init.schedulers.ScalePerParamLR.scheduler: is missing, must be there"),
+        ({"ScalePerParamLR": {}}, "trainer.init.schedulers.ScalePerParamLR.scheduler: is missing, must be given"),
         (
             {"ScalePerParamLR": {"scheduler": [LINE, LINE]}},
             "trainer.init.schedulers.ScalePerParamLR.scheduler: got [{'LinearLR'",

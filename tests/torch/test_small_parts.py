@@ -13,13 +13,12 @@ from torch.optim import optimizer
 
 import golden.torch as cstorch
 from golden.torch.cerebras import data_executor
-from golden.torch.cerebras.steps import check_count
 from golden.torch.common import terminal
-from golden.torch.common.arguments import outputs_of
+from golden.torch.common.arguments import check_count, outputs_of
 from golden.torch.common.processes import batch_for, seed_everything
 from golden.torch.common.pytorch import constant, run_as_written
 from golden.torch.instruments.advise import measuring
-from golden.torch.instruments.observe import writing
+from golden.torch.instruments.observe import tallies
 from golden.torch.settings.draws import Draws
 from golden.torch.settings.half_type import half_named
 from golden.torch.settings.mapped import enter_map
@@ -102,13 +101,13 @@ def test_observations_of_all_processes_are_summed_on_the_first(monkeypatch):
         if of_ranks is not None:
             of_ranks[:] = [mine, {"shared": Numbers(5), "only there": Numbers(7)}, {"shared": Numbers(11)}]
 
-    monkeypatch.setattr(writing, "world_size", lambda: 3)
-    monkeypatch.setattr(writing.dist, "gather_object", gathered)
-    monkeypatch.setattr(writing, "rank", lambda: 0)
-    found = writing.merged({"shared": Numbers(2), "only here": Numbers(3)})
+    monkeypatch.setattr(tallies, "world_size", lambda: 3)
+    monkeypatch.setattr(tallies.dist, "gather_object", gathered)
+    monkeypatch.setattr(tallies, "rank", lambda: 0)
+    found = tallies.merged({"shared": Numbers(2), "only here": Numbers(3)})
     assert {name: each.total for name, each in found.items()} == {"shared": 18, "only here": 3, "only there": 7}
-    monkeypatch.setattr(writing, "rank", lambda: 2)
-    assert writing.merged({"shared": Numbers(2)}) == {}
+    monkeypatch.setattr(tallies, "rank", lambda: 2)
+    assert tallies.merged({"shared": Numbers(2)}) == {}
     assert asked == [True, False]
 
 
@@ -188,13 +187,13 @@ def test_observation_takes_its_hook_of_optimizers_with_it():
 def test_section_of_the_older_form_that_is_no_mapping_is_refused(given):
     with pytest.raises(ValueError, match=rf"^optimizer: got {re.escape(repr(given))}, must be a mapping of keys"):
         as_today({"runconfig": None, "optimizer": given})
-    with pytest.raises(ValueError, match=r"^model: is missing, must be there$"):
+    with pytest.raises(ValueError, match=r"^model: is missing, must be given$"):
         as_today({"runconfig": None})
 
 
 def test_count_beyond_the_most_is_refused():
     assert check_count(4, "n", 2, 4) == 4
-    with pytest.raises(ValueError, match=r"^n: got 5, must be at most 4$"):
+    with pytest.raises(ValueError, match=r"^n: got 5, must be 2 to 4$"):
         check_count(5, "n", 2, 4)
 
 

@@ -53,7 +53,7 @@ def test_file_that_is_not_a_checkpoint_is_told(tmp_path):
         cstorch.load(cut)
     with pytest.raises(ValueError, match=r"^ckpt_path: .*theirs is an HDF5 file.*torch.save"):
         cstorch.load(theirs)
-    with pytest.raises(ValueError, match=r"^ckpt_path: .*objects is damaged, or has objects in it"):
+    with pytest.raises(ValueError, match=r"^ckpt_path: .*objects is damaged, or holds objects other than tensors"):
         cstorch.load(objects)
     assert cstorch.load(objects, weights_only=False) == {"when": datetime.timedelta(1)}
     with pytest.raises(FileNotFoundError):

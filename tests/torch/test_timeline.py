@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from golden.torch.settings import timeline
-from golden.torch.settings.timeline import Timeline
+from golden.torch.settings import scopes
+from golden.torch.settings.scopes import Timeline
 
 
 def node():
@@ -35,7 +35,7 @@ def test_timeline_without_a_node_between_two_changes_keeps_the_last():
 
 @pytest.mark.parametrize("longest", [16, 20])
 def test_timeline_of_many_changes_stays_short_and_forgets_no_precision(monkeypatch, longest):
-    monkeypatch.setattr(timeline, "_LONGEST", longest)
+    monkeypatch.setattr(scopes, "_LONGEST", longest)
     line, inside = Timeline(), []
     for _ in range(100):
         line.note("precision")

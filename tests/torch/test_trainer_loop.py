@@ -335,7 +335,7 @@ def test_backend_and_device_are_accepted_and_compute_the_same(given):
         ({"checkpoint": Checkpoint(steps=5)}, ValueError, r"^model_dir: got None, must be a folder when checkpoint"),
         ({"callbacks": [3]}, TypeError, r"^callbacks: got 3, must be objects of a subclass of Callback"),
         ({"logger": 3}, TypeError, r"^loggers: got 3, must be objects of a subclass of Logger"),
-        ({"seed": -1}, ValueError, r"^seed: got -1, must be at least 0"),
+        ({"seed": -1}, ValueError, r"^seed: got -1, must be 0 to 18446744073709551615"),
     ],
 )
 def test_wrong_part_of_a_trainer_is_refused_by_name(arguments, error, message):

@@ -78,7 +78,7 @@ def test_changed_setting_is_named_and_override_goes_on_with_it(tmp_path, name):
     length = {} if "loop" in arguments else {"steps": 6}
     with pytest.raises(ValueError, match=re.escape(message)) as refused:
         second.fit(loader, resume=True, **length)
-    assert "pass override=True to go on with what is here" in str(refused.value)
+    assert "pass override=True to go on with the ones given here" in str(refused.value)
     assert bits(second)[:4] == before[:4]
     with pytest.warns(UserWarning, match=f"^override: going on from .*{re.escape(message)}"):
         second.fit(loader, resume=True, override=True, **length)

@@ -86,6 +86,14 @@ BESIDE = "{trainer: {init: {precision: {}}}, model: {fp16_type: bfloat16}}"
         ),
         (PRECISION % "{zzz: 1}", r"^trainer.init.precision.zzz: is not a known key, must be one of chunk, enabled, "),
         (PRECISION % "{1: 1}", r"^trainer.init.precision.1: is not a known key"),
+        (
+            PRECISION % "{fp16_type: bfloat16, reduction: inner=float16 chunk=4}",
+            r"^trainer.init.precision.reduction: got inner=float16 chunk=4 .*, must be at a level",
+        ),
+        (
+            PRECISION % "{fp16_type: bfloat16, reduction: inner=bloat16}",
+            r"^trainer.init.precision.reduction: got inner=bloat16 .*did you mean",
+        ),
         (PRECISION % "{fp16_type: fp16}", r"^trainer.init.precision.fp16_type: got 'fp16', must be one of"),
         (
             PRECISION % "{fp16_type: cbfloat16}",

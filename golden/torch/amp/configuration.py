@@ -18,7 +18,7 @@ from golden.torch.amp.grad_scaler import GradScaler
 from golden.torch.amp.optimizer_step import check_clipping
 from golden.torch.amp.precision import precision
 from golden.torch.amp.weights import keep_weights
-from golden.torch.common.arguments import checked_level
+from golden.torch.common.arguments import check_flags, checked_level
 from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 
@@ -65,8 +65,10 @@ class MixedPrecision:
         Of stochastic roundings, 0 to 2**32 - 1. In a `Trainer`, random bits go on from step to step, and from a
         checkpoint.
     reduction : str, optional
-        The name of one of `golden.accumulators`, such as ``"nvidia_hopper"``, which sums all products in place of a
-        level; `precision_opt_level` and `chunk` then keep their defaults.
+        What all products compute, in place of a level: the name of one of `golden.accumulators`, such as
+        ``"nvidia_hopper"``, or the line of a `golden.Reduction`, such as
+        ``"operand=cbfloat16 inner=cbfloat16 chunk=16 outer=float32"``, as of `golden.torch.precision`. Its half format
+        is `fp16_type`; `precision_opt_level` and `chunk` keep their defaults.
     weight_type : "float16", "bfloat16", "cbfloat16" or "cb16", optional
         The `Trainer` keeps the weights in this format (see `golden.torch.optim.keep_weights`), in float32 unless given.
     weight_rounding : str
@@ -112,9 +114,7 @@ class MixedPrecision:
     levels: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        for name in ("enabled", "log_loss_scale"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name}: got {getattr(self, name)!r}, must be True or False")
+        check_flags(enabled=self.enabled, log_loss_scale=self.log_loss_scale)
         if not isinstance(self.fp16_type, str) or self.fp16_type not in FORMAT_NAMES:
             raise ValueError(f"fp16_type: got {self.fp16_type!r}, must be one of {', '.join(FORMAT_NAMES)}")
         if self.precision_opt_level is not None:
@@ -128,12 +128,12 @@ class MixedPrecision:
                 raise TypeError(f"{name}: got {getattr(self, name)!r}, must be the name of a Rounding")
             as_rounding(getattr(self, name), name)
         if self.reduction is not None:
-            if not isinstance(self.reduction, str):  # an Accumulator is none: the settings go into files
-                raise TypeError(f"reduction: got {self.reduction!r}, must be the name of one of golden.accumulators")
+            if not isinstance(self.reduction, str):  # the settings go into files
+                raise TypeError(f"reduction: got {self.reduction!r}, must be a name or a line of text")
             if self.precision_opt_level not in (None, 1):
                 raise ValueError(
                     f"precision_opt_level: got {self.precision_opt_level} with reduction {self.reduction!r}, must be "
-                    "left out: the accumulators of other machines have no levels"
+                    "left out: a reduction has its own level, and another machine none"
                 )
         if self.levels is not None:
             object.__setattr__(self, "levels", LevelMap.of(self.levels).document)

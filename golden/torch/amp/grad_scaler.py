@@ -48,8 +48,8 @@ class GradScaler:
     infinity) changes neither parameters nor optimizer states. Where ``torch.distributed`` runs, a step that overflowed
     on one process is skipped on all, for which every process has to make the same calls.
 
-    Where the original of ``cerebras.pytorch`` departs from its documents, this class follows the documents: `step`
-    unscales by itself, 0 is an error and not "not given", and no string but ``"dynamic"`` is a loss scale.
+    The original of ``cerebras.pytorch`` departs from its documents in three points. This class follows the documents:
+    `step` unscales by itself, a loss scale of 0 is an error, and the only string it accepts is ``"dynamic"``.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ class GradScaler:
             If a key is unknown or a value is not possible; then nothing changes.
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"state_dict: got {type(state_dict).__name__}, must be what state_dict() has returned")
+            raise TypeError(f"state_dict: got {type(state_dict).__name__}, must be a result of state_dict()")
         if not self._enabled:
             return
         if self._iteration.scaled or self._iteration.norms:

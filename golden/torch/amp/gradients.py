@@ -116,20 +116,12 @@ def names_of(named_parameters: Any) -> dict[Tensor, str]:
         pairs = [("", None)]
     for name, parameter in pairs:
         if not isinstance(name, str) or not isinstance(parameter, Tensor):
-            raise TypeError(f"named_parameters: got {named_parameters!r}, must be what model.named_parameters() gives")
+            raise TypeError(f"named_parameters: got {named_parameters!r}, must be as from model.named_parameters()")
     return {parameter: name for name, parameter in pairs if parameter is not None}
 
 
 def describe_overflow(optimizers: Iterable[Optimizer], names: Mapping[Tensor, str]) -> str | None:
-    """Say which gradient is the first that is not finite, by its parameter's name; None if all are finite.
-
-    Parameters
-    ----------
-    optimizers : iterable of Optimizer
-        Whose gradients are searched, in this order.
-    names : mapping of Tensor to str
-        Names of parameters; one without a name is called by its place in the optimizer.
-    """
+    """Say which gradient is the first that is not finite, by the name or place of its parameter; None if all are."""
     found = None
     for optimizer in optimizers:
         for at, group in enumerate(optimizer.param_groups):

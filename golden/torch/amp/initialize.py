@@ -17,6 +17,7 @@ from golden.reduction import DEFAULT_CHUNK
 from golden.torch.amp.iteration import as_optimizers
 from golden.torch.amp.precision import precision
 from golden.torch.amp.within import result_within
+from golden.torch.common.arguments import check_flags
 from golden.torch.settings.half import _Process, enable_mixed_precision, running_half
 from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
@@ -257,7 +258,6 @@ def init(enabled: bool = True, enable_caching: bool = True, verbose: bool = Fals
     TypeError
         If `enabled` is not a bool.
     """
-    if not isinstance(enabled, bool):
-        raise TypeError(f"enabled: got {enabled!r}, must be True or False")
+    check_flags(enabled=enabled)
     if enabled:
         enable_mixed_precision()

@@ -96,9 +96,9 @@ class Iteration:
         for number, gradient in enumerate(gradients, 1):
             if id(gradient) in done_before:
                 raise RuntimeError(
-                    f"optimizer: the gradient of its parameter {number} of shape {tuple(gradient.shape)} is that of "
-                    "another optimizer, too, which is unscaled already, and would be divided twice; give each "
-                    "parameter, also a tied one, to one optimizer"
+                    f"optimizer: the gradient of its parameter {number} of shape {tuple(gradient.shape)} was unscaled "
+                    "for another optimizer already, and would be divided twice; give each parameter, also a tied one, "
+                    "to one optimizer"
                 )
         self.unscaled[optimizer] = gradients
         note_unscaled()

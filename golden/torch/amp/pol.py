@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from golden.torch.amp.within import within
-from golden.torch.common.arguments import checked_level
+from golden.torch.common.arguments import check_flags, checked_level
 from golden.torch.common.pytorch import run_as_written
 from golden.torch.guard.guard import unwatch, watch
 from golden.torch.settings.level_map import LevelMap
@@ -79,9 +79,7 @@ class pol:
         for argument, given in own:
             if given is not None:
                 checked_level(given, argument)
-        for argument, enabled in (("enable_fwd", enable_fwd), ("enable_bwd", enable_bwd)):
-            if not isinstance(enabled, bool):
-                raise TypeError(f"{argument}: got {enabled!r}, must be True or False")
+        check_flags(enable_fwd=enable_fwd, enable_bwd=enable_bwd)
         #: The level that it sets for each pass, None where it leaves the surrounding one.
         self.fwd = (level if fwd_level is None else fwd_level) if enable_fwd else None
         self.bwd = (level if bwd_level is None else bwd_level) if enable_bwd else None

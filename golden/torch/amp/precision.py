@@ -15,9 +15,9 @@ from golden.accumulator import Accumulator
 from golden.formats import FloatFormat
 from golden.presets import accumulators
 from golden.reduction import DEFAULT_CHUNK, Reduction
-from golden.rounding import Rounding, as_rounding
+from golden.rounding import Randomness, Rounding, as_rounding, as_subnormals
 from golden.torch.amp.within import within
-from golden.torch.common.arguments import checked_level
+from golden.torch.common.arguments import check_count, check_flags, checked_level
 from golden.torch.common.pytorch import run_as_written
 from golden.torch.guard.guard import unwatch, watch
 from golden.torch.guard.mode import Interception
@@ -27,7 +27,9 @@ from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.levels import model_level
 from golden.torch.settings.mapped import enter_map, leave_map
-from golden.torch.settings.scopes import Process, Settings, Unseen, scopes
+from golden.torch.settings.plan import at_level, plan_of, rule_by_machine_of, rule_of
+from golden.torch.settings.reductions import is_by_a_machine
+from golden.torch.settings.scopes import NEAREST_EVEN, Process, Settings, Unseen, scopes
 
 __all__ = ["precision"]
 
@@ -37,11 +39,11 @@ class precision(Interception):
 
     Inside it, in this thread:
 
-    - Products run on the exact kernels, forward and backward, at the level in force: matmul and ``@``, mm, bmm, mv,
-      dot, inner, tensordot, einsum, addmm and its kin, linear, bilinear, grouped_mm, convolutions (transposed, too),
-      recurrent layers and cells and scaled_dot_product_attention, hence the modules made of them: Linear, Conv1d,
-      Conv2d, MultiheadAttention, the Transformer's layers, LSTM, GRU. Inputs are rounded to the half format, results
-      leave in the half dtype.
+    - Products run on the exact kernels, forward and backward, at the level in force. Products are matmul and ``@``, mm,
+      bmm, mv, dot, inner, tensordot, einsum, addmm and its kin, linear, bilinear, grouped_mm, convolutions (transposed,
+      too), recurrent layers and cells and scaled_dot_product_attention. So the modules made of them run exactly, too:
+      Linear, Conv1d, Conv2d, MultiheadAttention, the Transformer's layers, LSTM, GRU. Inputs are rounded to the half
+      format, and results leave in the half dtype.
     - Exponentials, logarithms, powers, sums, means, norms, softmax, losses and normalisations widen 16-bit inputs to
       fp32 and give fp32.
     - Everything else is PyTorch's own, in the widest type of its inputs. With cbfloat16 in its float32 proxy, a sum of
@@ -56,9 +58,9 @@ class precision(Interception):
     ----------
     half : str, torch.dtype or FloatFormat, optional
         ``"cbfloat16"``, ``"float16"``, ``"bfloat16"``, ``"cb16"``, such a dtype or any format of 16 bits; the half type
-        in force unless given. A format of 8 bits and fewer, such as ``"float8_e4m3fn"``, is that of the factors of
-        products alone: they are rounded to it, forward and backward, and sums and results are in `inner`. What does not
-        fit it becomes its infinity, or NaN, or the largest value where it has neither.
+        in force unless given. A format of 8 bits and fewer, such as ``"float8_e4m3fn"``, holds the factors of products
+        alone: they are rounded to it, forward and backward, and sums and results are in `inner`. A factor beyond its
+        range becomes infinity, NaN if the format has no infinity, or the largest value if it has neither.
     level : int, optional
         Model-wide precision optimization level 0, 1 or 2, which `golden.torch.pol` overrides; the model-wide level in
         force unless given.
@@ -78,10 +80,16 @@ class precision(Interception):
         given. Operands are rounded to nearest even in any mode; so is the softmax of attention.
     out_rounding : Rounding or str
         Mode of the last rounding of a product, to the half format, likewise.
-    reduction : str or golden.Accumulator, optional
+    subnormals : "keep" or "flush"
+        ``"flush"``: subnormal operands and results of a product, forward and backward, become zeros of their sign
+        (NUMERICS section 12). Operands are rounded to the half format first, which keeps them; so does the softmax of
+        attention. Such products run on NumPy, on the CPU alone.
+    reduction : str, golden.Reduction or golden.Accumulator, optional
         The accumulator of another machine, one of `golden.accumulators` or its name, such as ``"nvidia_hopper"``: it
         sums every product, forward and backward, in place of a level; also in a precision inside that names no level.
-        Sums over broadcast axes are at level 0, and the softmax of attention is in fp32.
+        Sums over broadcast axes are at level 0, and the softmax of attention is in fp32. Or a reduction or its line of
+        text, such as ``"operand=cbfloat16 inner=cbfloat16 chunk=16 outer=float32"``, in place of level and chunk: one
+        that a level stands for. It names the half format where `half` does not.
     seed : int
         Where a mode is ``stochastic``: 0 to 2**32 - 1. Each product has random bits of its own, those of its number in
         this context, which goes on when the same object is entered again; a new object with the same seed repeats them.
@@ -90,9 +98,9 @@ class precision(Interception):
         A level map: levels of modules by patterns of their paths, such as
         ``{"blocks.*.mlp": {"fwd": 2, "bwd": 1}, "head": 0}``. A value is a level of both passes, or a mapping with some
         of the keys ``level``, ``fwd``, ``bwd``, ``chunk``, ``half`` and ``inner``; ``half`` may be a mapping with a
-        format for ``fwd`` and one for ``bwd``. It is in force while the module runs, as a `golden.torch.pol` on it
-        would be: that of an inner module wins, and so does a `pol` within. Where several patterns match one module, the
-        more specific one wins.
+        format for ``fwd`` and one for ``bwd``. Or it is ``{"reduction": LINE}``, a line as of `reduction` that has no
+        modes. It is in force while the module runs, as a `golden.torch.pol` on it would be: that of an inner module
+        wins, and so does a `pol` within. Where several patterns match one module, the more specific one wins.
     model : nn.Module, optional
         The model that `levels` is of. Unless given, each model that is called inside.
 
@@ -117,14 +125,14 @@ class precision(Interception):
         unseen: Unseen = "error",
         rounding: Rounding | str = Rounding.NEAREST_EVEN,
         out_rounding: Rounding | str = Rounding.NEAREST_EVEN,
-        reduction: str | Accumulator | None = None,
+        subnormals: str = "keep",
+        reduction: str | Accumulator | Reduction | None = None,
         seed: int = 0,
         levels: Mapping[str, Any] | None = None,
         model: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        if not isinstance(enabled, bool):
-            raise TypeError(f"enabled: got {enabled!r}, must be True or False")
+        check_flags(enabled=enabled)
         if half is None and proxy is not None:
             raise ValueError(f"proxy: got {proxy} without half, must come with half='cbfloat16'")
         if half is None and inner is not None:
@@ -145,19 +153,26 @@ class precision(Interception):
         #: The products that `unseen` let pass: (operator, place) -> how often.
         self.unseen_products: Counter[tuple[str, str]] = Counter()
         modes = as_rounding(rounding, "rounding"), as_rounding(out_rounding, "out_rounding")
-        if not isinstance(seed, int) or isinstance(seed, bool):
-            raise TypeError(f"seed: got {seed!r}, must be an int from 0 to {2**32 - 1}")
-        if not 0 <= seed < 2**32:
-            raise ValueError(f"seed: got {seed}, must be 0 to {2**32 - 1}")
-        self._modes = modes
+        check_count(seed, "seed", 0, 2**32 - 1)
+        subnormals = as_subnormals(subnormals, "subnormals")
+        whole = _reduction(reduction, level, chunk)
+        if whole is not None:
+            self._half, self._level, chunk = at_level(whole, self._half)
+            given = whole.rounding, whole.out_rounding
+            steps, last = (
+                mode if own is Rounding.NEAREST_EVEN else own for own, mode in zip(modes, given, strict=True)
+            )
+            modes = steps, last
+            subnormals = whole.subnormals if subnormals == "keep" else subnormals
+            reduction = whole.accumulator
         self._draws = Draws(seed) if Rounding.STOCHASTIC in modes else None
-        self._accumulator = None if reduction is None else _accumulator(reduction, level, levels, chunk)
-        if self._accumulator is not None:
-            self._accumulator.refuse(nearest_even=modes[0] is Rounding.NEAREST_EVEN)
-        if self._accumulator is not None:
-            self._level = 0
+        accumulator = None if reduction is None else _accumulator(reduction, level, levels, chunk)
+        self._rule = rule_of(str(modes[0]), str(modes[1]), subnormals)
+        if accumulator is not None:
+            accumulator.refuse(nearest_even=modes[0] is Rounding.NEAREST_EVEN, flushes=subnormals == "flush")
+            self._rule, self._level = rule_by_machine_of(self._rule, str(Reduction(accumulator=accumulator))), 0
             if self._half is not None:
-                self._half = self._half.summed_by(self._accumulator)
+                plan_of(self._half, 0, 0, None, self._rule)  # which refuses another width
         self._chunk = Reduction.for_level(1, (self._half or current_half()).format, chunk=chunk).chunk
 
     def __call__(self, function: Any) -> Any:
@@ -180,15 +195,20 @@ class precision(Interception):
 
     @partial(run_as_written, recursively=True)
     def __enter__(self) -> precision:
-        accumulator = self._accumulator
-        if accumulator is None and self._level is None:
-            accumulator = current_half().accumulator
+        rule = self._rule
+        around = scopes.precisions[-1].rule if scopes.precisions else NEAREST_EVEN
+        if self._level is None and is_by_a_machine(around):
+            rule = rule_by_machine_of(rule, around)
+        half = self._half or running_half(self._enabled)
+        if is_by_a_machine(rule):
+            plan_of(half, 0, 0, None, rule)  # likewise
         settings = Settings(
-            half=(self._half or running_half(self._enabled)).rounded_by(*self._modes).summed_by(accumulator),
+            half=half,
             level=model_level() if self._level is None else self._level,
             chunk=self._chunk,
             enabled=self._enabled,
             unseen=self._unseen,
+            rule=rule,
             counted=self.unseen_products,
             draws=self._draws,
         )
@@ -214,12 +234,29 @@ class precision(Interception):
             scopes.timeline.note(scopes.precisions[-1] if scopes.precisions else None)
 
 
-def _accumulator(given: str | Accumulator, level: int | None, levels: Any, chunk: int | None) -> Accumulator:
+def _reduction(given: object, level: int | None, chunk: int | None) -> Reduction | None:
+    """Return the reduction of a `reduction` that is one, or the line of one."""
+    if isinstance(given, str) and "=" in given:
+        try:
+            given = Reduction.parse(given)
+        except ValueError as error:
+            raise ValueError(f"reduction: {str(error).removeprefix('text: ')}") from None
+    if not isinstance(given, Reduction):
+        return None
+    if given.random not in (None, Randomness()):
+        raise ValueError(f"reduction: got {given}, must be without random bits of its own; seed says which are drawn")
+    for argument, value, allowed in (("level", level, None), ("chunk", chunk, DEFAULT_CHUNK)):
+        if value != allowed:
+            raise ValueError(f"{argument}: got {value} with reduction, must be left out: {given} has it in itself")
+    return given
+
+
+def _accumulator(given: Any, level: int | None, levels: Any, chunk: int | None) -> Accumulator:
     """Return the accumulator of a `reduction`; refuse what it has not."""
     if not isinstance(given, str | Accumulator):
         raise TypeError(
-            f"reduction: got {given!r}, must be the name of one of golden.accumulators, or an Accumulator; levels and "
-            f"chunk say how Cerebras' reductions are made"
+            f"reduction: got {given!r}, must be the name of one of golden.accumulators, an Accumulator, or a Reduction "
+            f"or its line"
         )
     if isinstance(given, str) and given not in accumulators:
         near = difflib.get_close_matches(given, accumulators, 3) or list(accumulators)

@@ -88,21 +88,13 @@ class LossCheck:
                 f"outputs: got a loss none of whose products is exact ({found}), although the half type is "
                 f"{current_half().name}, which by itself turns nothing on; run the forward pass in 'with "
                 "golden.torch.precision():', or call golden.torch.amp.initialize(model) before the training. "
-                "golden.torch.enable_mixed_precision(False) says that fp32 is meant, and so does 'with "
+                "If you want fp32, call golden.torch.enable_mixed_precision(False), or put 'with "
                 "golden.torch.precision(enabled=False):' around the forward pass"
             )
 
 
 class LossScale:
-    """No scale, a static one, or a dynamic one with the defaults for the first scaled loss.
-
-    Parameters
-    ----------
-    loss_scale : None, float or "dynamic"
-        As for `golden.torch.amp.GradScaler`.
-    **given
-        Parameters of the dynamic rule.
-    """
+    """No scale, a static one, or a dynamic one with the defaults for the first scaled loss; see `GradScaler`."""
 
     def __init__(self, loss_scale: Any, **given: Any) -> None:
         if isinstance(loss_scale, str) and loss_scale != "dynamic":

@@ -19,6 +19,8 @@ from golden.arrays.randomness import random_words
 from golden.formats import FloatFormat, as_format
 from golden.reduction import Reduction
 from golden.rounding import Randomness, Rounding, as_rounding
+from golden.torch.amp.iteration import as_optimizer
+from golden.torch.common.arguments import check_count
 
 __all__ = ["STEPS", "keep_weights"]
 
@@ -71,18 +73,14 @@ def keep_weights(
     ValueError
         If an argument is out of range or names nothing, or the optimizer keeps its weights in 16 bits already.
     """
-    if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"optimizer: got {optimizer!r}, must be a torch.optim.Optimizer")
+    as_optimizer(optimizer)
     format_of_weights = as_format(fmt, "fmt")
     if format_of_weights.width != 16 or not format_of_weights.has_inf:
         raise ValueError(
             f"fmt: got {format_of_weights}, must be a format of 16 bits with infinities, such as cbfloat16"
         )
     mode = as_rounding(rounding, "rounding")
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        raise TypeError(f"seed: got {seed!r}, must be an int from 0 to {2**32 - 1}")
-    if not 0 <= seed < 2**32:
-        raise ValueError(f"seed: got {seed}, must be 0 to {2**32 - 1}")
+    check_count(seed, "seed", 0, 2**32 - 1)
     for each in _parameters(optimizer):
         if each.dtype != torch.float32 or each.device.type not in ("cpu", "cuda"):
             raise TypeError(
@@ -90,7 +88,7 @@ def keep_weights(
                 "CUDA device, which carries 16-bit values"
             )
     if any(STEPS in group for group in optimizer.param_groups):
-        raise ValueError("optimizer: got one that keeps its weights in 16 bits already, must be another")
+        raise ValueError("optimizer: got one that keeps its weights in 16 bits already; call keep_weights once only")
     for group in optimizer.param_groups:
         group[STEPS] = 0
     for each in _parameters(optimizer):
@@ -101,7 +99,7 @@ def keep_weights(
         for group in stepped.param_groups:
             step = group[STEPS] = group.get(STEPS, 0) + 1
             for each in group["params"]:
-                if each.grad is not None:  # a parameter without one has not moved
+                if each.grad is not None:  # without one, it did not change
                     random = Randomness(seed=_KEY + seed, call=number)
                     conversion = Reduction(out=format_of_weights, out_rounding=mode, random=random)
                     _round(each, conversion, (step - 1) % _MOST_STEPS)

@@ -18,19 +18,7 @@ __all__ = ["result_within", "within"]
 def within(context: AbstractContextManager[Any], function: Callable[..., Any], what: str) -> Callable[..., Any]:
     """Return a function so that its body runs within a context, which is entered anew for every call and every step.
 
-    Parameters
-    ----------
-    context : context manager
-        One that can be entered several times.
-    function : callable
-        An async generator is refused.
-    what : str
-        What asks for it, for the error.
-
-    Raises
-    ------
-    TypeError
-        If `function` is an async generator.
+    The context can be entered several times. An async generator is refused, in the name of `what`.
     """
 
     @functools.wraps(function)
@@ -55,13 +43,7 @@ def within(context: AbstractContextManager[Any], function: Callable[..., Any], w
 
 
 def result_within(context: AbstractContextManager[Any], result: Any, what: str) -> Any:
-    """Return the result of a call; put a generator or coroutine, whose body runs later, within a context.
-
-    Raises
-    ------
-    TypeError
-        If it is an async generator.
-    """
+    """Return the result of a call; put a generator or coroutine, whose body runs later, within a context."""
     if isinstance(result, types.GeneratorType):
         return _steps(context, result)
     if isinstance(result, types.CoroutineType):

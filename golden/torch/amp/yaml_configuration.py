@@ -91,7 +91,7 @@ def yaml_value(text: str) -> Any:
     if depth > _DEEPEST:
         raise ValueError(f"is nested too deeply, must have at most {_DEEPEST} levels; an alias must not contain itself")
     if count > _MOST_VALUES:
-        raise ValueError(f"has too many values, must have at most {_MOST_VALUES}, each alias counted as what it names")
+        raise ValueError(f"has too many values, must have at most {_MOST_VALUES}, each alias counts as its values")
     return value
 
 
@@ -172,7 +172,7 @@ def precision_from_yaml(source: str | Path | Mapping[str, Any]) -> MixedPrecisio
             elif difflib.get_close_matches(str(key), OLDER_PRECISION[name], n=1, cutoff=0.85):
                 raise ValueError(unknown_key(name, key, OLDER_PRECISION[name]))
     if not given:
-        raise ValueError("trainer.init.precision: is missing, must be there (or the keys of the older form)")
+        raise ValueError("trainer.init.precision: is missing, must be given (or the keys of the older form)")
     places = {today: f"{name}.{key}" for name, keys in OLDER_PRECISION.items() for key, today in keys.items()}
     return _built(given, places)
 

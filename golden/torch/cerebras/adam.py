@@ -7,12 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from golden.torch.cerebras.optimizer import Group, Optimizer, State, check_betas, check_least
+from golden.torch.cerebras.optimizer import Betas, Group, NonNegative, Rule, State, check_least, optimizer
 from golden.torch.common.arguments import check_items
 
-__all__ = ["Adam", "AdamBase", "AdamW", "Adamax", "NAdam", "RAdam"]
-
-Betas = tuple[float, float]
+__all__ = ["Adam", "AdamW", "Adamax", "Lamb", "NAdam", "RAdam"]
 
 
 def _averages(gradient: Tensor, state: State, group: Group) -> tuple[Tensor, Tensor]:
@@ -23,47 +21,28 @@ def _averages(gradient: Tensor, state: State, group: Group) -> tuple[Tensor, Ten
     return average, square
 
 
-def _zeros(parameter: Tensor, *names: str) -> State:
-    return {name: torch.zeros_like(parameter) for name in names}
-
-
-class AdamBase(Optimizer):
+@optimizer
+class AdamBase(Rule):
     """Adam with decoupled weight decay, L2 regularisation or both.
 
     The powers of the betas are kept as a product, and `eps` is added before the bias is corrected, as in the original;
     PyTorch adds it after.
     """
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        l2_regularization_rate: float = 0.0,
-        correct_bias: bool = True,
-        amsgrad: bool = False,
-    ) -> None:
-        check_least(lr=lr, eps=eps, weight_decay=weight_decay, l2_regularization_rate=l2_regularization_rate)
-        check_betas(betas)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "l2_regularization_rate": l2_regularization_rate,
-                "correct_bias": correct_bias,
-                "amsgrad": amsgrad,
-            },
-        )
+    keeps = ("exp_avg", "exp_avg_sq")
+
+    lr: NonNegative = 1e-3
+    betas: Betas = (0.9, 0.999)
+    eps: NonNegative = 1e-6
+    weight_decay: NonNegative = 0.0
+    l2_regularization_rate: NonNegative = 0.0
+    correct_bias: bool = True
+    amsgrad: bool = False
 
     def _initial_state(self, parameter: Tensor, group: Group) -> State:
-        state = _zeros(parameter, "exp_avg", "exp_avg_sq")
+        state = super()._initial_state(parameter, group)
         if group["amsgrad"]:
-            state |= _zeros(parameter, "max_exp_avg_sq")
+            state |= {"max_exp_avg_sq": torch.zeros_like(parameter)}
         if group["correct_bias"]:
             first, second = group["betas"]
             state |= {"beta1_power": torch.tensor(first), "beta2_power": torch.tensor(second)}
@@ -107,7 +86,7 @@ class AdamW(AdamBase):
         self,
         params: Any,
         lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
+        betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
         weight_decay: float = 0.0,
         correct_bias: bool = True,
@@ -123,7 +102,7 @@ class Adam(AdamBase):
         self,
         params: Any,
         lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
+        betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-6,
         weight_decay: float = 0.0,
         amsgrad: bool = False,
@@ -148,25 +127,20 @@ def _as_l2(group: Group) -> Group:
     return {**group, "l2_regularization_rate": group["weight_decay"], "weight_decay": 0.0}
 
 
-class Adamax(Optimizer):
+@optimizer
+class Adamax(Rule):
     """Adam on the largest gradient that is remembered, in place of the average square."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-        maximize: bool = False,
-    ) -> None:
-        check_least(lr=lr, eps=eps, weight_decay=weight_decay)
-        check_betas(betas)
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, defaults)
+    keeps = ("exp_avg", "exp_inf")
+
+    lr: NonNegative = 1e-3
+    betas: Betas = (0.9, 0.999)
+    eps: NonNegative = 1e-6
+    weight_decay: NonNegative = 0.0
+    maximize: bool = False
 
     def _initial_state(self, parameter: Tensor, group: Group) -> State:
-        return _zeros(parameter, "exp_avg", "exp_inf") | {"beta1_power": torch.tensor(group["betas"][0])}
+        return super()._initial_state(parameter, group) | {"beta1_power": torch.tensor(group["betas"][0])}
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
         first, second = group["betas"]
@@ -178,31 +152,21 @@ class Adamax(Optimizer):
         state["beta1_power"] *= first
 
 
-class NAdam(Optimizer):
+@optimizer
+class NAdam(Rule):
     """Adam with Nesterov's momentum; the product of the next momentum has one factor more than PyTorch's, as there."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 2e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum_decay: float = 4e-3,
-    ) -> None:
-        check_least(lr=lr, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
-        check_betas(betas)
-        defaults = {
-            "lr": lr,
-            "betas": betas,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "momentum_decay": momentum_decay,
-        }
-        super().__init__(params, defaults, enable_global_step=True)
+    keeps = ("exp_avg", "exp_avg_sq")
+    counts_steps = True
+
+    lr: NonNegative = 2e-3
+    betas: Betas = (0.9, 0.999)
+    eps: NonNegative = 1e-8
+    weight_decay: NonNegative = 0
+    momentum_decay: NonNegative = 4e-3
 
     def _initial_state(self, parameter: Tensor, group: Group) -> State:
-        return _zeros(parameter, "exp_avg", "exp_avg_sq") | {"mu_product": torch.tensor(1.0)}
+        return super()._initial_state(parameter, group) | {"mu_product": torch.tensor(1.0)}
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
         first, second = group["betas"]
@@ -216,24 +180,17 @@ class NAdam(Optimizer):
         parameter.sub_((momentum + gradient * (1.0 - now) / (1.0 - product)) / denominator * group["lr"])
 
 
-class RAdam(Optimizer):
+@optimizer
+class RAdam(Rule):
     """Adam that waits until the variance of its step is known: before, it follows the momentum alone."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-3,
-        betas: Betas = (0.9, 0.999),
-        eps: float = 1e-6,
-        weight_decay: float = 0.0,
-    ) -> None:
-        check_least(lr=lr, eps=eps, weight_decay=weight_decay)
-        check_betas(betas)
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, defaults, enable_global_step=True)
+    keeps = ("exp_avg", "exp_avg_sq")
+    counts_steps = True
 
-    def _initial_state(self, parameter: Tensor, group: Group) -> State:
-        return _zeros(parameter, "exp_avg", "exp_avg_sq")
+    lr: NonNegative = 1e-3
+    betas: Betas = (0.9, 0.999)
+    eps: NonNegative = 1e-6
+    weight_decay: NonNegative = 0.0
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
         first, second = group["betas"]
@@ -246,3 +203,24 @@ class RAdam(Optimizer):
             rectified = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
             change *= (rectified * (1 - second**step)) ** 0.5 / (square.sqrt() + group["eps"])
         parameter.sub_(change * group["lr"])
+
+
+@optimizer
+class Lamb(Rule):
+    """Adam without bias correction, each parameter's step scaled to the norm of the parameter (at most 10)."""
+
+    keeps = ("exp_avg", "exp_avg_sq")
+
+    lr: NonNegative = 1e-3
+    betas: Betas = (0.9, 0.999)
+    eps: NonNegative = 1e-6
+    weight_decay: NonNegative = 0
+    adam: bool = False
+
+    def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
+        average, square = _averages(gradient, state, group)
+        change = average / (square.sqrt() + group["eps"]) + parameter * group["weight_decay"]
+        size, step = (each.pow(2).sum().sqrt() for each in (parameter, change))
+        size = size.clamp(0, 10)
+        trust = size / step if size > 0 and step > 0 and not group["adam"] else 1.0
+        parameter.sub_(change * trust * group["lr"])

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from golden.torch.cerebras.optimizer import Group, Optimizer, State, check_least
+from golden.torch.cerebras.optimizer import Group, NonNegative, Rule, State, check_least, optimizer
 
 __all__ = ["Adadelta", "Adafactor", "Adagrad", "RMSprop"]
 
 
-class Adagrad(Optimizer):
+@optimizer
+class Adagrad(Rule):
     """Steps divided by the root of the sum of all squares."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 0.01,
-        lr_decay: float = 0,
-        weight_decay: float = 0,
-        initial_accumulator_value: float = 0,
-        eps: float = 1e-6,
-        maximize: bool = False,
-    ) -> None:
-        check_least(
-            lr=lr,
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            initial_accumulator_value=initial_accumulator_value,
-            eps=eps,
-        )
-        defaults = {
-            "lr": lr,
-            "lr_decay": lr_decay,
-            "eps": eps,
-            "weight_decay": weight_decay,
-            "initial_accumulator_value": initial_accumulator_value,
-            "maximize": maximize,
-        }
-        super().__init__(params, defaults, enable_global_step=True)
+    counts_steps = True
+
+    lr: NonNegative = 0.01
+    lr_decay: NonNegative = 0
+    weight_decay: NonNegative = 0
+    initial_accumulator_value: NonNegative = 0
+    eps: NonNegative = 1e-6
+    maximize: bool = False
 
     def _initial_state(self, parameter: Tensor, group: Group) -> State:
         return {"sum": torch.full_like(parameter, float(group["initial_accumulator_value"]))}
@@ -52,25 +33,23 @@ class Adagrad(Optimizer):
         parameter.sub_(gradient * rate / root)
 
 
-class Adadelta(Optimizer):
+@optimizer
+class Adadelta(Rule):
     """Steps as large as the earlier ones were, by the ratio of two running squares."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0,
-        maximize: bool = False,
-    ) -> None:
-        check_least(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay)
-        if rho > 1:
-            raise ValueError(f"rho: got {rho}, must be at most 1")
-        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize})
+    keeps = ("square_avg", "acc_delta")
 
-    def _initial_state(self, parameter: Tensor, group: Group) -> State:
-        return {"square_avg": torch.zeros_like(parameter), "acc_delta": torch.zeros_like(parameter)}
+    lr: NonNegative = 1.0
+    rho: NonNegative = 0.9
+    eps: NonNegative = 1e-6
+    weight_decay: NonNegative = 0
+    maximize: bool = False
+
+    def __post_init__(self) -> None:
+        check_least(rho=self.rho)
+        if self.rho > 1:
+            raise ValueError(f"rho: got {self.rho}, must be at most 1")
+        super().__post_init__()
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: State, group: Group) -> None:
         rho, eps = group["rho"], group["eps"]
@@ -81,29 +60,16 @@ class Adadelta(Optimizer):
         parameter.sub_(change * group["lr"])
 
 
-class RMSprop(Optimizer):
+@optimizer
+class RMSprop(Rule):
     """Steps divided by the root of a running square, with momentum on request."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum: float = 0,
-        centered: bool = False,
-    ) -> None:
-        check_least(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
-        defaults = {
-            "lr": lr,
-            "momentum": momentum,
-            "alpha": alpha,
-            "eps": eps,
-            "centered": centered,
-            "weight_decay": weight_decay,
-        }
-        super().__init__(params, defaults)
+    lr: NonNegative = 1e-2
+    alpha: NonNegative = 0.99
+    eps: NonNegative = 1e-8
+    weight_decay: NonNegative = 0
+    momentum: NonNegative = 0
+    centered: bool = False
 
     def _initial_state(self, parameter: Tensor, group: Group) -> State:
         names = {"square_avg": True, "momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
@@ -122,44 +88,31 @@ class RMSprop(Optimizer):
         parameter.sub_(change * group["lr"])
 
 
-class Adafactor(Optimizer):
+@optimizer
+class Adafactor(Rule):
     """The running square of a matrix in its row and column means; steps relative to the size of the parameter."""
 
-    def __init__(
-        self,
-        params: Any,
-        lr: float,
-        eps: tuple[float, float] = (1e-30, 1e-3),
-        clip_threshold: float = 1.0,
-        decay_rate: float = -0.8,
-        beta1: float | None = None,
-        weight_decay: float = 0.0,
-        scale_parameter: bool = True,
-        relative_step: bool = False,
-        warmup_init: bool = False,
-    ) -> None:
+    counts_steps = True
+
+    lr: NonNegative
+    eps: tuple[float, float] = (1e-30, 1e-3)
+    clip_threshold: float = 1.0
+    decay_rate: float = -0.8
+    beta1: float | None = None
+    weight_decay: NonNegative = 0.0
+    scale_parameter: bool = True
+    relative_step: bool = False
+    warmup_init: bool = False
+
+    def __post_init__(self) -> None:
         only = {"clip_threshold": 1.0, "beta1": None, "relative_step": False, "warmup_init": False}
-        given = {
-            "clip_threshold": clip_threshold,
-            "beta1": beta1,
-            "relative_step": relative_step,
-            "warmup_init": warmup_init,
-        }
         for name, value in only.items():
-            if type(given[name]) is not type(value) or given[name] != value:
-                raise ValueError(f"{name}: got {given[name]!r}, must be {value!r}, the one value that the original has")
-        if not isinstance(eps, tuple | list) or len(eps) != 2:
-            raise TypeError(f"eps: got {eps!r}, must be two numbers")
-        check_least(lr=lr, weight_decay=weight_decay)
-        defaults = {
-            "lr": lr,
-            "eps": eps,
-            "decay_rate": decay_rate,
-            "weight_decay": weight_decay,
-            "scale_parameter": scale_parameter,
-            **given,
-        }
-        super().__init__(params, defaults, enable_global_step=True)
+            given = getattr(self, name)
+            if type(given) is not type(value) or given != value:
+                raise ValueError(f"{name}: got {given!r}, must be {value!r}, the one value that the original has")
+        if not isinstance(self.eps, tuple | list) or len(self.eps) != 2:
+            raise TypeError(f"eps: got {self.eps!r}, must be two numbers")
+        super().__post_init__()
 
     def _initial_state(self, parameter: Tensor, group: Group) -> State:
         if parameter.ndim < 2:

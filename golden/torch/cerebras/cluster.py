@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from typing import Any
 
+from golden.nearest import did_you_mean
 from golden.torch.common.arguments import checked_level
 from golden.torch.common.terminal import say_once
 from golden.torch.settings import levels
@@ -72,44 +72,17 @@ def check_names(given: Iterable[str], known: Iterable[str], where: str) -> None:
     known = sorted(known)
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise TypeError(
-                f"{name}: {where} has no such parameter, must be one of {', '.join(known)}"
-                + (f"; perhaps {near[0]} is meant" if near else "")
-            )
+            must = f"must be one of {', '.join(known)}{did_you_mean(name, known)}"
+            raise TypeError(f"{name}: {where} has no such parameter, {must}")
 
 
-_OF_THE_CLUSTER = (
-    "act_memory_gi",
-    "automount",
-    "chf_memory_gi",
-    "cmd_memory_gi",
-    "compile_crd_memory_gi",
-    "credentials_path",
-    "debug_args",
-    "disable_version_check",
-    "enable_act_frequency",
-    "execute_crd_memory_gi",
-    "fabric_type_blacklist",
-    "job_labels",
-    "job_priority",
-    "job_time_sec",
-    "max_act_per_csx",
-    "max_wgt_servers",
-    "mgmt_address",
-    "mgmt_namespace",
-    "model_dirs",
-    "mount_dirs",
-    "notifications",
-    "num_csx",
-    "num_workers_per_csx",
-    "python_paths",
-    "transfer_processes",
-    "use_cs_grad_accum",
-    "wgt_memory_gi",
-    "workflow_id",
-    "wrk_memory_gi",
-)
+_OF_THE_CLUSTER = """
+    act_memory_gi automount chf_memory_gi cmd_memory_gi compile_crd_memory_gi credentials_path debug_args
+    disable_version_check enable_act_frequency execute_crd_memory_gi fabric_type_blacklist job_labels job_priority
+    job_time_sec max_act_per_csx max_wgt_servers mgmt_address mgmt_namespace model_dirs mount_dirs notifications
+    num_csx num_workers_per_csx python_paths transfer_processes use_cs_grad_accum wgt_memory_gi workflow_id
+    wrk_memory_gi
+"""
 
 
 class CSConfig:
@@ -136,7 +109,7 @@ class CSConfig:
     """
 
     def __init__(self, precision_opt_level: int | None = None, **cluster: Any) -> None:
-        check_names(cluster, (*_OF_THE_CLUSTER, "precision_opt_level"), "the cluster's configuration")
+        check_names(cluster, [*_OF_THE_CLUSTER.split(), "precision_opt_level"], "the cluster's configuration")
         self.precision_opt_level = precision_opt_level
         for name, value in cluster.items():
             setattr(self, name, value)
@@ -146,7 +119,7 @@ class CSConfig:
             if value is not None:
                 checked_level(value, name)
         else:
-            check_names([name], _OF_THE_CLUSTER, "the cluster's configuration")
+            check_names([name], _OF_THE_CLUSTER.split(), "the cluster's configuration")
             say_once(f"{name}: is for a cluster; accepted, and without effect here")
         super().__setattr__(name, value)
 
@@ -238,13 +211,7 @@ backends = _Group("backends", csx=_CSX)
 
 
 def swap_flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Set flags by their paths below `backends`, such as ``csx.debug.drop_data``; return their former values.
-
-    Raises
-    ------
-    TypeError
-        If there is no such flag.
-    """
+    """Set flags by their paths below `backends`, such as ``csx.debug.drop_data``; return their former values."""
     before = {}
     for path, value in given.items():
         group: Any = backends

@@ -168,7 +168,7 @@ def _backend_for(given: object) -> Backend:
     if not isinstance(given, Backend):
         raise TypeError(f"backend: got {given!r}, must be 'CPU', 'GPU' or 'CSX', a Backend or None")
     if given is not made:
-        raise RuntimeError("backend: got another one than that of this process; use the one that backend() returns")
+        raise RuntimeError("backend: got one that is not of this process; use the one that backend() returns")
     return given
 
 

@@ -34,7 +34,7 @@ class _Composed(Scheduler):
         super().__init__(optimizer, None, last_epoch, param_group_tags)
         for at, each in enumerate(self.schedulers):
             if each.param_group_tags != self.param_group_tags:
-                raise ValueError(f"param_group_tags: those of the scheduler at {at} are others, must be the same")
+                raise ValueError(f"param_group_tags: the scheduler at {at} has others, must have the same")
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint, with the states of the schedulers."""
@@ -62,9 +62,7 @@ class SequentialScheduler(_Composed):
         if not all(isinstance(each, int) for each in milestones):
             raise TypeError(f"milestones: got {milestones}, must be a list of ints")
         if len(milestones) != len(schedulers) - 1:
-            raise ValueError(
-                f"milestones: got {len(milestones)} for {len(schedulers)} schedulers, must be one less than those"
-            )
+            raise ValueError(f"milestones: got {len(milestones)} for {len(schedulers)} schedulers, must be one fewer")
         if sorted(milestones) != milestones:
             raise ValueError(f"milestones: got {milestones}, must ascend: each scheduler begins where another ends")
         self.milestones = milestones

@@ -8,19 +8,14 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from golden.torch.cerebras import adam, adaptive, descent, lr_scheduler, whole_matrix
+from golden.torch.cerebras import adam, adaptive, descent, lr_scheduler
 from golden.torch.cerebras.optimizer import Optimizer
 from golden.torch.common.arguments import check_mapping
 from golden.torch.common.terminal import say_once
 
 __all__ = ["configure_lr_scheduler", "configure_optimizer", "configure_optimizer_params", "configure_scheduler_params"]
 
-_OPTIMIZERS = {
-    name.lower(): getattr(module, name)
-    for module in (adam, adaptive, descent, whole_matrix)
-    for name in module.__all__
-    if name != "AdamBase"
-}
+_OPTIMIZERS = {name.lower(): getattr(module, name) for module in (adam, adaptive, descent) for name in module.__all__}
 _SCHEDULERS = {
     name.lower(): getattr(lr_scheduler, name) for name in lr_scheduler.__all__ if name not in ("LRScheduler",)
 }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import InitVar, dataclass
 
 from golden.torch.cerebras.optimizer import Optimizer
 from golden.torch.cerebras.schedule import Scheduler, Tags
-from golden.torch.cerebras.steps import check_count
+from golden.torch.common.arguments import check_count
 
 __all__ = ["CyclicScheduler", "OneCycleScheduler"]
 
 
+@dataclass(eq=False, repr=False)
 class CyclicScheduler(Scheduler):
     """From `base_val` up to `max_val` and back, for ever.
 
@@ -30,34 +32,31 @@ class CyclicScheduler(Scheduler):
         Accepted; the mode decides it.
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        base_val: float,
-        max_val: float,
-        step_size_up: int = 2000,
-        step_size_down: int | None = None,
-        mode: str = "triangular",
-        gamma: float = 1.0,
-        scale_mode: str = "cycle",
-        param_group_tags: Tags = None,
-    ) -> None:
-        if mode not in ("triangular", "triangular2", "exp_range"):
-            raise ValueError(f"mode: got {mode!r}, must be 'triangular', 'triangular2' or 'exp_range'")
-        self.base_val, self.max_val, self.mode, self.gamma = base_val, max_val, mode, gamma
-        self.step_size_up = step_size_up
-        self.step_size_down = step_size_up if step_size_down is None else step_size_down
-        super().__init__(optimizer, param_group_tags=param_group_tags)
+    optimizer: InitVar[Optimizer]
+    base_val: float
+    max_val: float
+    step_size_up: int = 2000
+    step_size_down: int | None = None
+    mode: str = "triangular"
+    gamma: float = 1.0
+    scale_mode: str = "cycle"
+    param_group_tags: InitVar[Tags] = None
+
+    def __post_init__(self, optimizer: Optimizer, param_group_tags: Tags) -> None:
+        if self.mode not in ("triangular", "triangular2", "exp_range"):
+            raise ValueError(f"mode: got {self.mode!r}, must be 'triangular', 'triangular2' or 'exp_range'")
+        super().__post_init__(optimizer, param_group_tags)
 
     def value_at(self, step: int) -> float:
         """Return the value for a step."""
-        length = self.step_size_up + self.step_size_down
-        cycle, at = divmod(step, length)
-        share = at / self.step_size_up if at <= self.step_size_up else (length - at) / self.step_size_down
+        up, down = self.step_size_up, self.step_size_up if self.step_size_down is None else self.step_size_down
+        cycle, at = divmod(step, up + down)
+        share = at / up if at <= up else (up + down - at) / down
         scale = {"triangular": 1.0, "triangular2": 0.5**cycle, "exp_range": self.gamma**step}[self.mode]
         return self.base_val + share * (self.max_val - self.base_val) * scale
 
 
+@dataclass(eq=False, repr=False)
 class OneCycleScheduler(Scheduler):
     """Once from `initial_val` up to `max_val` and down to ``initial_val / final_div_factor``.
 
@@ -79,25 +78,21 @@ class OneCycleScheduler(Scheduler):
         The form of the way.
     """
 
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        initial_val: float,
-        max_val: float,
-        total_steps: int = 1000,
-        pct_start: float = 0.3,
-        final_div_factor: float = 1e4,
-        three_phase: bool = False,
-        anneal_strategy: str = "cos",
-        param_group_tags: Tags = None,
-    ) -> None:
-        if anneal_strategy not in ("cos", "linear"):
-            raise ValueError(f"anneal_strategy: got {anneal_strategy!r}, must be 'cos' or 'linear'")
-        self.initial_val, self.max_val = initial_val, max_val
-        self.total_steps = check_count(total_steps, "total_steps", 2)
-        self.pct_start, self.final_div_factor = pct_start, final_div_factor
-        self.three_phase, self.anneal_strategy = three_phase, anneal_strategy
-        super().__init__(optimizer, param_group_tags=param_group_tags)
+    optimizer: InitVar[Optimizer]
+    initial_val: float
+    max_val: float
+    total_steps: int = 1000
+    pct_start: float = 0.3
+    final_div_factor: float = 1e4
+    three_phase: bool = False
+    anneal_strategy: str = "cos"
+    param_group_tags: InitVar[Tags] = None
+
+    def __post_init__(self, optimizer: Optimizer, param_group_tags: Tags) -> None:
+        if self.anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy: got {self.anneal_strategy!r}, must be 'cos' or 'linear'")
+        check_count(self.total_steps, "total_steps", 2)
+        super().__post_init__(optimizer, param_group_tags)
 
     def value_at(self, step: int) -> float:
         """Return the value for a step."""

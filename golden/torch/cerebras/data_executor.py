@@ -10,7 +10,8 @@ from typing import Any
 from golden.torch.cerebras.backends import Executor, current_backend
 from golden.torch.cerebras.cluster import CSConfig, check_names
 from golden.torch.cerebras.data_loader import DataLoader
-from golden.torch.cerebras.steps import Schedule, check_count
+from golden.torch.cerebras.steps import Schedule
+from golden.torch.common.arguments import check_count
 from golden.torch.common.terminal import say_once
 
 __all__ = ["DataExecutor", "Profiler"]

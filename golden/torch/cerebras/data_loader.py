@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.data import IterableDataset
 
 from golden.torch.cerebras.backends import current_executor
-from golden.torch.cerebras.steps import check_count
+from golden.torch.common.arguments import check_count
 
 __all__ = ["DataLoader", "RestartableDataLoader", "SyntheticDataset"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
 
-from golden.torch.cerebras.steps import check_count
-from golden.torch.common.arguments import check_name
+from golden.torch.common.arguments import check_count, check_name
 
 __all__ = [
     "AccuracyMetric",
@@ -20,10 +19,8 @@ __all__ = [
     "MeanPerClassAccuracyMetric",
     "Metric",
     "PerplexityMetric",
-    "as_rows",
     "compute_all_metrics",
     "get_all_metrics",
-    "ratio",
 ]
 
 
@@ -135,19 +132,13 @@ def compute_all_metrics() -> dict[str, Any]:
 
 
 def as_rows(weights: Tensor | None, **tensors: Tensor) -> list[Tensor]:
-    """Return tensors of one shape, flat; then the weights, ones unless given.
-
-    Raises
-    ------
-    ValueError
-        If the shapes differ.
-    """
+    """Return tensors of one shape, flat; then the weights, ones unless given. Other shapes are errors."""
     (first, expected), *others = ((name, tensor.shape) for name, tensor in tensors.items())
     if weights is not None:
         others.append(("weights", weights.shape))
     for name, shape in others:
         if shape != expected:
-            raise ValueError(f"{name}: got shape {tuple(shape)}, must be {tuple(expected)}, that of {first}")
+            raise ValueError(f"{name}: got shape {tuple(shape)}, must be {tuple(expected)} as {first}")
     rows = [tensor.flatten() for tensor in tensors.values()]
     return [*rows, torch.ones(rows[0].shape) if weights is None else weights.flatten().float()]
 
@@ -157,16 +148,24 @@ def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
     return torch.where(denominator == 0, 0.0, numerator / torch.where(denominator == 0, 1.0, denominator))
 
 
-class MeanMetric(Metric):
-    """The mean of values, weighted on request."""
+class Counting(Metric):
+    """The base of metrics whose states are sums of one shape."""
 
-    mean_value: Tensor
-    weight: Tensor
+    sums: ClassVar[tuple[str, ...]]
+    shape: tuple[int, ...] = ()
 
     def reset(self) -> None:
         """Begin with nothing."""
-        self.register_state("mean_value", torch.tensor(0.0))
-        self.register_state("weight", torch.tensor(0.0))
+        for name in self.sums:
+            self.register_state(name, torch.zeros(self.shape))
+
+
+class MeanMetric(Counting):
+    """The mean of values, weighted on request."""
+
+    sums = ("mean_value", "weight")
+    mean_value: Tensor
+    weight: Tensor
 
     def update(self, value: Tensor | float, weight: Tensor | float = 1.0, dtype: torch.dtype | None = None) -> None:
         """Add values; `weight` broadcasts to them. `dtype` is the dtype of the result."""
@@ -181,16 +180,12 @@ class MeanMetric(Metric):
         return self._as(self.mean_value / self.weight, self._dtype)
 
 
-class AccuracyMetric(Metric):
+class AccuracyMetric(Counting):
     """The share of predictions that are the label."""
 
+    sums = ("total_correct_predictions", "total_num_tokens")
     total_correct_predictions: Tensor
     total_num_tokens: Tensor
-
-    def reset(self) -> None:
-        """Begin with nothing."""
-        self.register_state("total_correct_predictions", torch.tensor(0.0))
-        self.register_state("total_num_tokens", torch.tensor(0.0))
 
     def update(
         self, labels: Tensor, predictions: Tensor, weights: Tensor | None = None, dtype: torch.dtype | None = None
@@ -225,16 +220,12 @@ class AccuracyMetric(Metric):
         return self._as(self.total_correct_predictions / self.total_num_tokens, self._dtype)
 
 
-class PerplexityMetric(Metric):
+class PerplexityMetric(Counting):
     """The exponential of the loss per token."""
 
+    sums = ("total_loss", "total_num_tokens")
     total_loss: Tensor
     total_num_tokens: Tensor
-
-    def reset(self) -> None:
-        """Begin with nothing."""
-        self.register_state("total_loss", torch.tensor(0.0))
-        self.register_state("total_num_tokens", torch.tensor(0.0))
 
     def update(
         self, labels: Tensor, loss: Tensor, weights: Tensor | None = None, dtype: torch.dtype | None = None
@@ -261,20 +252,17 @@ class PerplexityMetric(Metric):
         return self._as(torch.exp(self.total_loss / self.total_num_tokens), self._dtype)
 
 
-class MeanPerClassAccuracyMetric(Metric):
+class MeanPerClassAccuracyMetric(Counting):
     """The mean over the classes of the share of each that is recognised; a class without labels counts as 0."""
 
+    sums = ("total_per_class_correct_predictions", "total_per_class_tokens")
     total_per_class_correct_predictions: Tensor
     total_per_class_tokens: Tensor
 
     def __init__(self, num_classes: int, name: str | None = None) -> None:
         self.num_classes = check_count(num_classes, "num_classes", most=1 << 24)
+        self.shape = (num_classes,)
         super().__init__(name)
-
-    def reset(self) -> None:
-        """Begin with nothing."""
-        self.register_state("total_per_class_correct_predictions", torch.zeros(self.num_classes))
-        self.register_state("total_per_class_tokens", torch.zeros(self.num_classes))
 
     def update(
         self, labels: Tensor, predictions: Tensor, weights: Tensor | None = None, dtype: torch.dtype | None = None

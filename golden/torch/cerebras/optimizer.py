@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, ClassVar, TypeVar, dataclass_transform
 
 import torch
 from torch import Tensor
@@ -13,7 +15,7 @@ from torch.utils.hooks import RemovableHandle
 
 from golden.torch.common.arguments import check_flags, check_items
 
-__all__ = ["Group", "Optimizer", "State", "check_betas", "check_least"]
+__all__ = ["Betas", "Group", "NonNegative", "Optimizer", "Rule", "State", "check_least", "optimizer"]
 
 _LARGEST = torch.finfo(torch.float32).max
 #: Options of optimizers that are on or off.
@@ -41,7 +43,7 @@ def _is_real(value: float | Tensor) -> bool:
     )
 
 
-def check_betas(betas: Any) -> None:
+def _check_betas(betas: Any) -> None:
     """Raise an error unless there are two numbers from 0 to below 1."""
     if not isinstance(betas, tuple | list) or len(betas) != 2:
         raise TypeError(f"betas: got {betas!r}, must be two numbers")
@@ -185,3 +187,45 @@ class Optimizer(torch.optim.Optimizer, ABC):
                 new = fn(value)
                 if new is not None:
                     state[name] = new
+
+
+#: Options with what checks them, given by their names.
+NonNegative = Annotated[float, check_least]
+Betas = Annotated[tuple[float, float], _check_betas]
+Made = TypeVar("Made", bound="Rule")
+
+
+@dataclass_transform(eq_default=False)
+def optimizer(made: type[Made]) -> type[Made]:
+    """Make the annotated attributes of a rule its parameters, in their order; they are checked as their types say.
+
+    They become options of the groups: an optimizer has no such attributes, which a schedule would leave behind.
+    """
+    annotations = inspect.get_annotations(made, eval_str=True)
+    checks = {name: each.__metadata__[0] for name, each in annotations.items() if hasattr(each, "__metadata__")}
+    made.checks = {**made.checks, **checks}
+    made = dataclass(made, eq=False, repr=False)
+    for name in annotations.keys() & vars(made).keys() & {each.name for each in fields(made)}:
+        delattr(made, name)
+    return made
+
+
+@optimizer
+class Rule(Optimizer):
+    """The base of the optimizers of this package, whose parameters are annotated attributes; see `optimizer`."""
+
+    checks: ClassVar[dict[str, Callable[..., None]]] = {}
+    #: What is kept of a parameter, zeros at first.
+    keeps: ClassVar[tuple[str, ...]] = ()
+    counts_steps: ClassVar[bool] = False
+
+    params: Any
+
+    def __post_init__(self) -> None:
+        options = {each.name: vars(self).pop(each.name) for each in fields(self)}
+        for name, check in self.checks.items():
+            check(**{name: options[name]})
+        super().__init__(options.pop("params"), options, enable_global_step=self.counts_steps)
+
+    def _initial_state(self, parameter: Tensor, group: Group) -> State:
+        return {name: torch.zeros_like(parameter) for name in self.keeps}

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from golden.torch.cerebras.metric import Metric, as_rows, ratio
-from golden.torch.cerebras.steps import check_count
-from golden.torch.common.arguments import check_items
+from golden.torch.cerebras.metric import Counting, as_rows, ratio
+from golden.torch.common.arguments import check_count, check_items
 
 __all__ = [
     "AUCMetric",
@@ -21,7 +20,7 @@ __all__ = [
 ]
 
 
-class AUCMetric(Metric):
+class AUCMetric(Counting):
     """Area under the curve of true over false positives (ROC), or of precision over recall (PR).
 
     Parameters
@@ -44,6 +43,7 @@ class AUCMetric(Metric):
         If a parameter has another value.
     """
 
+    sums = ("true_positive", "false_positive", "true_negative", "false_negative")
     true_positive: Tensor
     false_positive: Tensor
     true_negative: Tensor
@@ -71,16 +71,10 @@ class AUCMetric(Metric):
             if not all(isinstance(each, int | float) for each in thresholds):
                 raise TypeError(f"thresholds: got {thresholds!r}, must be a list of numbers")
         self.curve, self.summation_method = curve, summation_method
+        self.shape = (len(thresholds) + 2,)
         super().__init__(name)
         # A little beyond 0 and 1, so that these count on the right side.
         self.thresholds = torch.tensor([-1e-7, *sorted(thresholds), 1 + 1e-7])
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin with nothing."""
-        number = len(getattr(self, "thresholds", ()))
-        for name in ("true_positive", "false_positive", "true_negative", "false_negative"):
-            self.register_state(name, torch.zeros(number))
 
     def update(self, labels: Tensor, predictions: Tensor, weights: Tensor | None = None) -> None:
         """Add a batch.
@@ -139,9 +133,10 @@ class AUCMetric(Metric):
         return float(ratio(area, right[1:] + self.false_negative[1:]).sum())
 
 
-class _OfConfusion(Metric):
+class _OfConfusion(Counting):
     """Rows are labels, columns predictions."""
 
+    sums = ("confusion_matrix",)
     confusion_matrix: Tensor
 
     def __init__(
@@ -152,13 +147,10 @@ class _OfConfusion(Metric):
         for each in classes:
             if check_count(each, argument, 0) >= num_classes:
                 raise ValueError(f"{argument}: got class {each}, must be 0 to {num_classes - 1}")
+        self.shape = (num_classes, num_classes)
         super().__init__(name)
         self.mask = torch.ones(num_classes)
         self.mask[classes] = 0
-
-    def reset(self) -> None:
-        """Begin with nothing."""
-        self.register_state("confusion_matrix", torch.zeros(self.num_classes, self.num_classes))
 
     def _add(self, labels: Tensor, predictions: Tensor, weights: Tensor | None, dtype: torch.dtype | None) -> None:
         labels, predictions, weights = as_rows(weights, labels=labels.long(), predictions=predictions.long())
@@ -256,18 +248,14 @@ class FBetaScoreMetric(_OfConfusion):
         return self._as(score if score.ndim == 0 else score.sum() / self.mask.sum(), self._dtype)
 
 
-class _AtK(Metric):
+class _AtK(Counting):
+    sums = ("true_positive_at_k", "others")
     true_positive_at_k: Tensor
     others: Tensor
 
     def __init__(self, k: int, name: str | None = None) -> None:
         self.k = check_count(k, "k")
         super().__init__(name)
-
-    def reset(self) -> None:
-        """Begin with nothing."""
-        self.register_state("true_positive_at_k", torch.tensor(0.0))
-        self.register_state("others", torch.tensor(0.0))
 
     def update(self, labels: Tensor, predictions: Tensor, weights: Tensor | None = None) -> None:
         """Add a batch.

@@ -56,10 +56,14 @@ class Scheduler(ABC):
         if not any(map(self._applies, optimizer.param_groups)):
             known = {tag for group in optimizer.param_groups for tag in group.get("tags") or [None]}
             raise ValueError(
-                f"param_group_tags: got {self.param_group_tags}, must be among those of the groups, {known}"
+                f"param_group_tags: got {self.param_group_tags}, must be among the tags of the groups, {known}"
             )
         self.last_epoch = last_epoch + 1
         self._set()
+
+    def __post_init__(self, optimizer: Optimizer, param_group_tags: Tags) -> None:
+        """Begin, where the parameters of a curve are the fields of a data class."""
+        Scheduler.__init__(self, optimizer, getattr(self, "total_iters", None), param_group_tags=param_group_tags)
 
     def _applies(self, group: Group) -> bool:
         return self.param_group_tags is None or bool(self.param_group_tags & set(group.get("tags") or [None]))

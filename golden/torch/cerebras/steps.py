@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from golden.torch.common.arguments import check_items
+from golden.torch.common.arguments import check_count, check_flags, check_items, length_of
 
-__all__ = ["Schedule", "check_count", "compute_num_steps"]
-
-
-def check_count(given: object, argument: str, least: int = 1, most: int | None = None) -> int:
-    """Return a number of steps, classes and so on, or raise an error that names the fault."""
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(f"{argument}: got {given!r}, must be an int from {least}")
-    if given < least:
-        raise ValueError(f"{argument}: got {given}, must be at least {least}")
-    if most is not None and given > most:
-        raise ValueError(f"{argument}: got {given}, must be at most {most}")
-    return given
+__all__ = ["Schedule", "compute_num_steps"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +38,7 @@ class Schedule:
             check_count(self.start, "start", 0)
             check_count(self.end, "end", self.start + 1)
             check_count(self.step, "step")
-            if not isinstance(self.include_last, bool):
-                raise TypeError(f"include_last: got {self.include_last!r}, must be True or False")
+            check_flags(include_last=self.include_last)
 
         def range(self) -> range:
             """Return the steps without the last one."""
@@ -129,7 +117,7 @@ def compute_num_steps(
             check_count(number, name)
     if num_steps is not None and num_epochs is not None:
         raise ValueError(f"num_steps: got {num_steps} beside num_epochs {num_epochs}, must be one of them")
-    length = _length(dataloader)
+    length = length_of(dataloader)
     if length is None and num_epochs is not None:
         raise ValueError(f"num_epochs: got {num_epochs} for data without a length, must be None; give num_steps")
     limits = [] if num_steps is None else [num_steps]
@@ -138,7 +126,7 @@ def compute_num_steps(
         if not 0 < batches <= length:
             raise ValueError(f"steps_per_epoch: got {batches}, must be 1 to {length}, the length of the data")
         if grad_accum_steps > batches:
-            raise ValueError(f"grad_accum_steps: got {grad_accum_steps}, must be at most {batches}, those of an epoch")
+            raise ValueError(f"grad_accum_steps: got {grad_accum_steps}, must be at most {batches}, a whole epoch")
         if num_epochs is not None:
             limits.append(num_epochs * (batches // grad_accum_steps))
     if max_steps is not None:
@@ -148,10 +136,3 @@ def compute_num_steps(
     if not limits:
         raise ValueError("num_steps: got None, must be given unless max_steps or num_epochs is")
     return min(limits)
-
-
-def _length(dataloader: Iterable[object]) -> int | None:
-    try:
-        return len(dataloader) if isinstance(dataloader, Sized) else None
-    except TypeError:  # a loader of a stream has __len__ and no length
-        return None

@@ -132,7 +132,7 @@ def load(ckpt_path: str | Path, map_location: Any = None, **kwargs: Any) -> Any:
             raise ValueError(f"ckpt_path: {path} is damaged, or was not written by save") from error
         except Exception as error:  # pickle.UnpicklingError, whose own text advises to switch the check off
             raise ValueError(
-                f"ckpt_path: {path} is damaged, or has objects in it that are no tensors, arrays and plain values"
+                f"ckpt_path: {path} is damaged, or holds objects other than tensors, arrays and plain values"
             ) from error
 
 

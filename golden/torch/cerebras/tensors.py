@@ -122,25 +122,26 @@ def get_debug_name(module: nn.Module) -> str:
     return getattr(module, "_debug_name", "") or type(module).__name__
 
 
+def _writer(function: str) -> Any:
+    found = current_executor().writer
+    if found is None:
+        say_once(f"{function}: the data executor has no writer; give it one, DataExecutor(..., writer=...)")
+    return found
+
+
 @step_closure
 def summarize_scalar(name: str, value: Tensor | float) -> None:
     """Write a number with the writer of the data executor at the end of the step."""
-    executor = current_executor()
-    if executor.writer is None:
-        say_once("summarize_scalar: the data executor has no writer; give it one, DataExecutor(..., writer=...)")
-    else:
-        executor.writer.add_scalar(name, float(value), executor.user_iteration)
+    if (writer := _writer("summarize_scalar")) is not None:
+        writer.add_scalar(name, float(value), current_executor().user_iteration)
 
 
 @step_closure
 def summarize_tensor(name: str, value: Tensor) -> None:
     """Write the values of a tensor with the writer of the data executor at the end of the step."""
-    executor = current_executor()
-    if executor.writer is None:
-        say_once("summarize_tensor: the data executor has no writer; give it one, DataExecutor(..., writer=...)")
-    else:
-        add = getattr(executor.writer, "add_tensor", None) or executor.writer.add_histogram
-        add(name, value, executor.user_iteration)
+    if (writer := _writer("summarize_tensor")) is not None:
+        add = getattr(writer, "add_tensor", None) or writer.add_histogram
+        add(name, value, current_executor().user_iteration)
 
 
 def save_summaries(writer: Any, step: int | None = None) -> None:

@@ -89,12 +89,15 @@ def unknown_key(place: str, key: object, known: Collection[str]) -> str:
     return f"{place}.{key}: is not a known key{meant}"
 
 
-def check_count(given: Any, argument: str, least: int = 1) -> None:
-    """Raise an error unless `given` is an int of at least `least`."""
+def check_count(given: Any, argument: str, least: int = 1, most: int | None = None) -> int:
+    """Return a number of steps, classes and so on, or raise an error that names the fault."""
     if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(f"{argument}: got {given!r}, must be an int from {least}")
-    if given < least:
-        raise ValueError(f"{argument}: got {given}, must be at least {least}")
+        to = "" if most is None else f" to {most}"
+        raise TypeError(f"{argument}: got {given!r}, must be an int from {least}{to}")
+    if given < least or (most is not None and given > most):
+        must = f"at least {least}" if most is None else f"{least} to {most}"
+        raise ValueError(f"{argument}: got {given}, must be {must}")
+    return given
 
 
 def check_is(given: Any, kind: type, argument: str) -> None:
@@ -112,13 +115,7 @@ def length_of(given: Any) -> int | None:
 
 
 def make_folder(folder: Path, argument: str) -> None:
-    """Make a folder and those above it; name the argument that asks for it if that fails.
-
-    Raises
-    ------
-    OSError
-        Of the kind that the system has raised.
-    """
+    """Make a folder and those above it; the error, of the kind that the system raised, names the argument."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -137,13 +134,7 @@ def outputs_of(result: Any) -> dict[str, Any]:
 
 
 def loss_of(outputs: dict[str, Any]) -> Tensor:
-    """Return the loss among the outputs of a model.
-
-    Raises
-    ------
-    ValueError
-        If there is no loss, or it is not a tensor of one element.
-    """
+    """Return the loss among the outputs of a model, or raise ValueError unless it is a tensor of one element."""
     loss = outputs.get("loss", outputs.get("output"))
     if not isinstance(loss, Tensor) or loss.numel() != 1:
         got = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)

@@ -144,13 +144,7 @@ def capture(loader: Iterable[Any]) -> RandomState:
 
 
 def restore(state: RandomState, loader: Iterable[Any]) -> None:
-    """Set all generators to what `capture` returned.
-
-    Raises
-    ------
-    ValueError
-        If the data loader has another number of generators than then.
-    """
+    """Set all generators to what `capture` returned, of a loader with as many generators as then."""
     generators = _generators(loader)
     if len(generators) != len(state["loader"]):
         raise ValueError(

@@ -98,7 +98,7 @@ def parse(section: type[Parsed], document: Any) -> Parsed:
                 *above, key = place.split(".")
                 lines.append(_unknown(".".join(above), key, section, above).removeprefix("."))
             elif wrong["type"] == "missing":
-                lines.append(f"{place}: is missing, must be there")
+                lines.append(f"{place}: is missing, must be given")
             elif wrong["type"] in _MUST:
                 lines.append(f"{place}: got {wrong['input']!r}, must be {_MUST[wrong['type']]}")
             else:

@@ -37,17 +37,7 @@ def shown(items: Iterable[Item], description: str, visible: bool) -> Iterable[It
 
 
 class TrainingProgress:
-    """A progress bar with loss, loss scale and skipped steps; a context manager.
-
-    Parameters
-    ----------
-    total : int or None
-        Steps of the run, None if unknown.
-    done : int
-        Steps trained before.
-    visible : bool
-        False shows nothing, as on all processes but the first.
-    """
+    """A progress bar with loss, loss scale and skipped steps; a context manager. `done` steps were trained before."""
 
     def __init__(self, total: int | None, done: int, visible: bool) -> None:
         self._bar = Progress(

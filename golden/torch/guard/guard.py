@@ -5,8 +5,8 @@ arrive here as operators: in the forward pass, in the backward pass, and in a re
 refuses, reports or counts them, as the context says.
 
 A backward pass outside of the context is watched, too: the number of a node tells whether its forward pass ran in a
-precision (see `golden.torch.settings.timeline`). Each thread has its own numbers. In a thread that has entered no
-precision, a graph with an exact product counts as made in the precision that any thread entered last.
+precision (see `Timeline` of `golden.torch.settings.scopes`). Each thread has its own numbers. In a thread that has
+entered no precision, a graph with an exact product counts as made in the precision that any thread entered last.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from golden.torch.common.pytorch import constant
 from golden.torch.guard.operator_kinds import kind_of_operator
-from golden.torch.products.functions import attention, contraction, convolution, derived, products, recurrent, sampling
+from golden.torch.products.functions import attention, contraction, convolution, derived, products, recurrent
 from golden.torch.products.functions.gradients import round_to_half
 from golden.torch.settings.half import current_half
 
@@ -170,9 +170,9 @@ _EXACT_BY_NAME: dict[str, Function] = {
     "addmv": _addmv,
     "addbmm": _addbmm,
     "baddbmm": _baddbmm,
-    "affine_grid_generator": sampling.affine_grid,
+    "affine_grid_generator": derived.affine_grid,
     **{f"{name}_": _in_place(globals()[f"_{name}"]) for name in ("addmm", "addmv", "addbmm", "baddbmm")},
-    **{name: getattr(derived, name) for name in derived.__all__},
+    **{name: getattr(derived, name) for name in derived.__all__ if name != "affine_grid"},
     **{name: getattr(recurrent, name) for name in recurrent.__all__},
     "_grouped_mm": derived.grouped_mm,
 }

@@ -10,6 +10,7 @@ import torch
 from torch._library.custom_ops import OPDEFS
 from torch.utils.flop_counter import flop_registry
 
+from golden.torch.common.arguments import check_flags
 from golden.torch.guard.operator_table import PRODUCTS
 from golden.torch.guard.other_operators import OTHERS
 
@@ -59,13 +60,12 @@ def declare_operator(name: str, *, product: bool) -> None:
     """
     if not isinstance(name, str):
         raise TypeError(f"name: got {name!r}, must be a string such as 'torchvision::nms'")
-    if not isinstance(product, bool):
-        raise TypeError(f"product: got {product!r}, must be True or False")
+    check_flags(product=product)
     space, _, operator = name.partition("::")
     if not space.isidentifier() or not operator.isidentifier():
         raise ValueError(f"name: got {name!r}, must be library::operator, such as 'torchvision::nms'")
     if name.startswith(_OURS) or is_of_pytorch(name):
-        raise ValueError(f"name: got {name!r}, must be an operator of another library; this one is known")
+        raise ValueError(f"name: got {name!r}, which is known already; must be an operator of another library")
     _declared[name] = product
     for each in [each for each in _kinds if operator_name(each) == name]:
         del _kinds[each]

@@ -83,15 +83,15 @@ def _check_gradients(optimizer: Any, remedy: str) -> None:
     latest = Process.backwards
     if noted == latest:
         raise RuntimeError(
-            "optimizer: these gradients are of cbfloat16, and their loss was not scaled: what is below 2^-39 in them "
-            f"has become zero. {remedy}; GradScaler(1.0) says that no scaling is wanted"
+            "optimizer: these gradients are in cbfloat16, but their loss was not scaled: values below 2^-39 have "
+            f"become zero. {remedy}; GradScaler(1.0) says that no scaling is wanted"
         )
     is_fp32 = Latest.fp32 == latest != Latest.plain
     if latest and _is_asked_for() and Latest.other < latest and not is_fp32:
         raise RuntimeError(
             "optimizer: the half type is cbfloat16, but these gradients are of a loss that was neither made of exact "
             "products nor scaled. Run the model in 'with cstorch.precision():', or compile or initialise it. "
-            f"{remedy}; cstorch.enable_mixed_precision(False) says that fp32 is meant, and so does "
+            f"{remedy}. If you want fp32, call cstorch.enable_mixed_precision(False), or put "
             "'with cstorch.precision(enabled=False):' around the model and its loss"
         )
 

@@ -23,8 +23,7 @@ from golden.torch.guard.operator_kinds import operator_name
 from golden.torch.guard.provenance import nodes
 from golden.torch.settings.draws import rewound, taken
 from golden.torch.settings.passes import unnoted
-from golden.torch.settings.scopes import Settings, scopes
-from golden.torch.settings.timeline import Timeline
+from golden.torch.settings.scopes import Settings, Timeline, scopes
 
 __all__ = ["Audit", "AuditRow", "Recorder", "audit", "is_compiled", "unchanged"]
 

@@ -1,7 +1,8 @@
 """The arithmetic of convolutions on NumPy arrays, of any number of axes: windows are looked up, never copied.
 
-Three products are closed under differentiation: of windows by kernels (a convolution), of positions by kernels, added
-up where windows overlap (a transposed convolution), and of positions by windows (the gradient of the kernels).
+Three products are closed under differentiation. A convolution multiplies windows by kernels. A transposed convolution
+multiplies positions by kernels and adds where windows overlap. The gradient of the kernels multiplies positions by
+windows.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def formats_of(reduction: Reduction) -> tuple[FloatFormat, FloatFormat]:
 
 
 def _is_chain(reduction: Reduction) -> bool:
-    """Return whether sums are chains of fp32 steps, and everything is rounded to nearest even."""
-    return reduction.is_chain and reduction.is_nearest_even
+    """Return whether sums are chains of fp32 steps, everything is rounded to nearest even, and subnormals are kept."""
+    return reduction.is_chain and reduction.is_nearest_even and not reduction.flushes
 
 
 def _grid(counts: tuple[int, ...], strides: list[int]) -> _Table:
@@ -220,4 +221,4 @@ def _ended(sums: Values, bias: Values | None, reduction: Reduction) -> Values:
     if bias is not None:
         with np.errstate(over="ignore", invalid="ignore"):  # infinities and NaNs are results like others
             sums += golden.quantize(bias, reduction.result).reshape(-1, *(1 for _ in sums.shape[2:]))
-    return golden.quantize(sums, reduction.result, out=sums)
+    return golden.quantize(sums, reduction.result, out=sums, subnormals=reduction.subnormals)

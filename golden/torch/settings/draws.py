@@ -1,7 +1,7 @@
-"""Which random bits the products of a precision round with, and which again in a checkpoint's second forward pass.
+"""The random bits with which the products of a precision round, the same ones in a checkpoint's second forward pass.
 
-Each product that runs forward has a number of its own, in the order in which they run; it is the upper half of the
-generator's key, above the seed. The products of its backward pass have that number, too, and calls of their own.
+Products are numbered in the order in which they run forward. The number is the upper half of the generator's key, above
+the seed. The products of the backward pass share the number of their forward product and differ in their calls.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def branched(random: Randomness, branch: int) -> Randomness:
 
 
 def part_of(reduction: Reduction, number: int) -> Reduction:
-    """Return a reduction for one of several parts of a product, from 0, with random bits of its own."""
+    """Return a reduction with separate random bits for one of several parts of a product, counted from 0."""
     if reduction.random is None:
         return reduction
     return reduction.with_random(branched(reduction.random, _FIRST_PART + number))

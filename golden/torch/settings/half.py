@@ -1,9 +1,10 @@
-"""The half type in force, and whether mixed precision is on: those of a precision context, else of the process."""
+"""The half type in force, and whether mixed precision is on; a precision context goes before the process."""
 
 from __future__ import annotations
 
 import torch
 
+from golden.torch.common.arguments import check_flags
 from golden.torch.common.terminal import say_once
 from golden.torch.settings.half_type import HalfType, half_named
 from golden.torch.settings.scopes import scopes
@@ -26,7 +27,7 @@ class _Process:
     half = half_named("float16")
     half_is_set = False
     mixed_precision = False
-    initialized: HalfType | None = None  # that of the model initialised last
+    initialized: HalfType | None = None  # of the last initialised model
 
 
 def set_half(half: HalfType) -> None:
@@ -37,13 +38,12 @@ def set_half(half: HalfType) -> None:
 
 
 def current_half() -> HalfType:
-    """Return the half type in force: that of a level map, of the innermost precision context, else of the process."""
-    half = scopes.precisions[-1].half if scopes.precisions else _Process.half
+    """Return the half type in force: from a level map, else the innermost precision context, else the process."""
     if scopes.mapped:
         for scope in reversed(scopes.pols):
             if scope.half is not None:
-                return scope.half.rounded_by(half.rounding, half.out_rounding, half.random).summed_by(half.accumulator)
-    return half
+                return scope.half
+    return scopes.precisions[-1].half if scopes.precisions else _Process.half
 
 
 def running_half(enabled: bool = True) -> HalfType:
@@ -78,16 +78,15 @@ def is_asked_for() -> bool:
 
 
 def enable_mixed_precision(enable: bool = True) -> bool:
-    """Ask for mixed precision in this process, as `set_half_dtype` does, or no longer; returns what is asked for.
+    """Turn mixed precision on in this process, as `set_half_dtype` does, or off; return `enable`.
 
-    Where it is, `GradScaler.scale` demands exact products, and `get_floating_point_dtype` gives the half dtype.
+    While it is on, `GradScaler.scale` demands exact products, and `get_floating_point_dtype` gives the half dtype.
 
     Raises
     ------
     TypeError
         If `enable` is not a bool.
     """
-    if not isinstance(enable, bool):
-        raise TypeError(f"enable: got {enable!r}, must be True or False")
+    check_flags(enable=enable)
     _Process.mixed_precision = enable
     return enable

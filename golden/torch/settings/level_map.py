@@ -1,8 +1,8 @@
 """Level maps: precision levels of the modules of a model by patterns of their paths, such as ``blocks.*.mlp``.
 
-A rule is in force while a module that its pattern matches runs forward, as a `golden.torch.pol` on that module would
-be; hence in what the module calls, too. The parts of a path, between its dots, match as file names do (``*``, ``?``,
-``[0-3]``); ``**`` stands for any number of parts.
+A rule is in force while a module that its pattern matches runs forward, like a `golden.torch.pol` around that module,
+so it also reaches the modules and functions that the module calls. The parts of a path, between its dots, match as file
+names do (``*``, ``?``, ``[0-3]``); ``**`` stands for any number of parts.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from golden.formats import CBFLOAT16, FloatFormat
 from golden.reduction import Reduction
 from golden.torch.common.arguments import checked_level
 from golden.torch.settings.half_type import HalfType, half_named
+from golden.torch.settings.plan import at_level
 
 __all__ = ["LayerSettings", "LevelMap"]
 
 _PASSES = ("fwd", "bwd")
-_KEYS = ("level", "fwd", "bwd", "chunk", "half", "inner")
-#: Names that wrappers of modules put into the paths of what they wrap.
+_KEYS = ("level", "fwd", "bwd", "chunk", "half", "inner", "reduction")
+#: Names that wrappers put into the paths of the modules within them.
 _WRAPPERS = frozenset({"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"})
-_NEAR = 3  # names that an error gives
+_NEAR = 3  # similar names in an error
 
 
 class LayerSettings(NamedTuple):
-    """What a rule sets while its modules run; what it leaves out is as around them."""
+    """The settings of a rule while its modules run; None, or ``...`` for the chunk, keeps the surrounding setting."""
 
     fwd: int | None = None
     bwd: int | None = None
@@ -50,7 +51,7 @@ class LevelMap:
 
     #: Pattern and settings of each rule, the least specific first.
     rules: tuple[tuple[str, LayerSettings], ...]
-    #: What it was made from, in types that YAML and JSON have.
+    #: The mapping it was made from, in types that YAML and JSON have.
     document: dict[str, Any]
     #: Tables of models, each with the paths that it was made for.
     _tables: WeakKeyDictionary[nn.Module, tuple[list[tuple[str, int]], Table]] = field(
@@ -69,7 +70,8 @@ class LevelMap:
         given : mapping
             From a pattern to a level, 0 to 2, of both passes; or to a mapping with one or more of the keys ``level``,
             ``fwd``, ``bwd`` (levels), ``chunk``, ``half`` and ``inner``, as of `golden.torch.precision`; ``half`` may
-            be a mapping with a format for ``fwd`` and one for ``bwd``.
+            be a mapping with a format for ``fwd`` and one for ``bwd``. Or with ``reduction`` alone, the line of one
+            that a level stands for.
         argument : str
             Its name in errors.
 
@@ -86,7 +88,7 @@ class LevelMap:
         for key, value in given.items():
             pattern = _pattern(key, argument)
             if pattern in rules:
-                raise ValueError(f"{argument}: got {pattern!r} twice, must be there once")
+                raise ValueError(f"{argument}: got {pattern!r} twice, must occur once")
             rules[pattern] = _settings(value, pattern, argument)
             document[pattern] = _document(value)
         ordered = sorted(rules.items(), key=lambda rule: _specificity(rule[0]))
@@ -145,6 +147,10 @@ def _settings(value: object, pattern: str, argument: str) -> LayerSettings:
             raise ValueError(f"{where} has the unknown key {key!r}, {meant}")
     if not value:
         raise ValueError(f"{where} sets nothing, must have one of {', '.join(_KEYS)}")
+    if "reduction" in value:
+        if len(value) > 1:
+            raise ValueError(f"{where} has {', '.join(map(repr, value))}, must have reduction alone: it says all of it")
+        return _of_line(value["reduction"], where)
     both = value.get("level")
     levels = (value.get("fwd", both), value.get("bwd", both))
     if "half" not in value and "inner" in value:
@@ -160,6 +166,19 @@ def _settings(value: object, pattern: str, argument: str) -> LayerSettings:
         raise type(error)(f"{where}: {error}") from None
     fwd, bwd = (None if each is None else _level(each, where) for each in levels)
     return LayerSettings(fwd, bwd, chunk, half)
+
+
+def _of_line(line: Any, where: str) -> LayerSettings:
+    try:
+        reduction = Reduction.parse(line)
+        half, level, chunk = at_level(reduction, None)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{where}: reduction: {str(error).removeprefix('text: ').removeprefix('reduction: ')}"
+        ) from None
+    if reduction.accumulator is not None or not reduction.is_nearest_even:
+        raise ValueError(f"{where}: reduction: got {reduction}, must be without modes and accumulator: see precision")
+    return LayerSettings(level, level, chunk, half)
 
 
 def _half(given: Any, inner: Any) -> HalfType:

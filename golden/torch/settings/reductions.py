@@ -7,41 +7,26 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from golden import lines
 from golden.formats import CBFLOAT16
+from golden.lines import format_of as _format_of
 from golden.reduction import Reduction
 from golden.rounding import Randomness
 
 __all__ = [
     "format_of",
-    "format_text",
+    "is_by_a_machine",
     "is_in_cbfloat16",
     "is_stochastic",
     "level_of",
-    "line_of",
     "reduction_in",
     "without_random",
 ]
 
-#: Random bits stand at the end of a line. Each product has its own, so what is before them is read once.
+#: Random bits stand at the end of a line. They differ for each product, so the part before them is cached.
 _RANDOM = " random_bits="
 
-format_text = lines.format_text
-format_of = lru_cache(maxsize=256)(lines.format_of)
+format_of = lru_cache(maxsize=256)(_format_of)
 _parsed = lru_cache(maxsize=256)(Reduction.parse)
-
-
-@lru_cache(maxsize=256)
-def _line_of(reduction: Reduction) -> str:
-    return str(reduction)
-
-
-def line_of(reduction: Reduction) -> str:
-    """Return the line of text of a reduction."""
-    if reduction.random is None:
-        return _line_of(reduction)
-    start = without_random(_line_of(reduction.with_random(Randomness())))
-    return start + " " + " ".join(f"{name}={number}" for name, number in vars(reduction.random).items())
 
 
 def reduction_in(text: str) -> Reduction:
@@ -55,6 +40,11 @@ def reduction_in(text: str) -> Reduction:
 def without_random(text: str) -> str:
     """Return a line of text up to its random bits."""
     return text.partition(_RANDOM)[0]
+
+
+def is_by_a_machine(text: str) -> bool:
+    """Return whether a line of text without formats of a user has the accumulator of another machine."""
+    return " accumulator=" in f" {text}"
 
 
 def is_stochastic(text: str) -> bool:

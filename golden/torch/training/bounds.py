@@ -30,23 +30,9 @@ def checkpoint_to_load(
     *,
     autoload: bool,
 ) -> Path | None:
-    """Return the checkpoint to go on from, None to begin.
+    """Return the checkpoint to go on from, None to begin; `ckpt_path` and `resume` are those of `Trainer.fit`.
 
-    Parameters
-    ----------
-    model_dir : Path or None
-        Folder of the run.
-    ckpt_path, resume
-        As `Trainer.fit` has them; one of them.
-    autoload : bool
-        Whether to take the newest checkpoint, if there is one, when neither is given.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is wrong, or both are given.
-    FileNotFoundError
-        If the newest is asked for, and there is none.
+    With `autoload`, the newest checkpoint is taken, if there is one, when neither is given.
     """
     if resume is not False and ckpt_path is not ...:
         raise ValueError(f"ckpt_path: got {ckpt_path!r} beside resume {resume!r}, must be one of the two")
@@ -99,14 +85,7 @@ def stopped(trainer: Run, signal: int) -> RunStopped:
 def warn_of_no_step(ending: Ending, step: int, epoch: int, *, of_fit: bool) -> None:
     """Warn that a call of `fit` has made no step, because the run had come to the end of this call before.
 
-    Parameters
-    ----------
-    ending : Ending
-        The end of the call.
-    step, epoch : int
-        Where the run is.
-    of_fit : bool
-        Whether `fit` was told the length, not the loop.
+    With `of_fit`, `fit` was told the length, and not the loop.
     """
     if rank():
         return

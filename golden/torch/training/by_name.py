@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel
 
+from golden.nearest import did_you_mean
 from golden.torch.common.arguments import unknown_key
 
 __all__ = ["build", "find", "fits", "is_import_path", "parameters_of", "single"]
@@ -64,8 +64,7 @@ def find(name: Any, places: Sequence[ModuleType | Mapping[str, type]], where: st
             ) from None
         found = getattr(module, attribute, None)
         if not callable(found):
-            near = difflib.get_close_matches(attribute, vars(module), n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
+            meant = did_you_mean(attribute, vars(module))
             raise ValueError(f"{where}: got {name!r}, but {module_name} has no class or function {attribute!r}{meant}")
         return [found]
     offered = [_classes(place) for place in places]
@@ -135,7 +134,7 @@ def build(targets: Sequence[Callable[..., Any]], settings: Mapping[str, Any], wh
         missing = [name for name in required if name not in settings]
         if not unknown and not missing:
             return _called(target, where, *given, **settings)
-        text = unknown_key(where, unknown[0], known) if unknown else f"{where}.{missing[0]}: is missing, must be there"
+        text = unknown_key(where, unknown[0], known) if unknown else f"{where}.{missing[0]}: is missing, must be given"
         problems.append((len(unknown), len(missing), text))
     raise ValueError(min(problems)[2])  # of the one that is nearest
 

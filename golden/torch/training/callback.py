@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from typing import Any
 from torch import nn
 from torch.optim import Optimizer
 
+from golden.nearest import did_you_mean
 from golden.torch.training.loop import TrainingLoop, ValidationLoop
 
 __all__ = ["HOOKS", "Callback", "Callbacks", "Logger"]
@@ -136,15 +136,7 @@ _NOT_HERE = ("finalize", "run_validation")  # hooks of the Model Zoo
 class Callbacks:
     """The callbacks of a run, called in their order.
 
-    Raises
-    ------
-    TypeError
-        If one is no `Callback`.
-
-    Warns
-    -----
-    UserWarning
-        If one has a method ``on_...`` that is no hook, or a hook of the Model Zoo that is not here: it would never run.
+    A method ``on_...`` that is no hook, or a hook of the Model Zoo that is not here, never runs: a warning says so.
     """
 
     def __init__(self, callbacks: Iterable[Callback], argument: str = "callbacks") -> None:
@@ -154,11 +146,8 @@ class Callbacks:
                 raise TypeError(f"{argument}: got {each!r}, must be objects of a subclass of Callback")
             for name in dir(type(each)):
                 if (name.startswith("on_") and name not in HOOKS) or name in _NOT_HERE:
-                    near = difflib.get_close_matches(name, HOOKS, n=1)
-                    meant = f"; did you mean {near[0]}?" if near else ""
-                    warnings.warn(
-                        f"{argument}: {type(each).__name__}.{name} is no hook and never runs{meant}", stacklevel=4
-                    )
+                    what = f"{type(each).__name__}.{name} is no hook and never runs{did_you_mean(name, HOOKS)}"
+                    warnings.warn(f"{argument}: {what}", stacklevel=4)
 
     def call(self, hook: str, trainer: Any, *arguments: Any) -> None:
         """Call one hook of all callbacks."""

@@ -34,31 +34,15 @@ _FIRST_VERSION = ("optimizer", "ranks", "precision")
 
 
 def write_checkpoint(folder: Path, step: int, model: nn.Module, state: Any, about: Mapping[str, Any]) -> Path:
-    """Write a checkpoint and return its folder.
+    """Write a checkpoint and return its folder, below that of all checkpoints of the run.
 
     Everything is written and flushed to disk under another name first; one rename then makes the checkpoint. A process
-    that dies before leaves a ``.partial`` folder. It is never read; the next checkpoint of that step replaces it.
+    that dies before leaves a ``.partial`` folder. It is never read; the next checkpoint of that step replaces it. After
+    an error, of a full disk or of a state that cannot be read again, nothing bears the name of a checkpoint either.
 
-    Parameters
-    ----------
-    folder : Path
-        Where the checkpoints of the run are; made if it does not exist.
-    step : int
-        Steps trained.
-    model : nn.Module
-        Whose state dictionary is written; tied weights are written once for each name.
-    state : object
-        Tensors, arrays, numbers, texts, and plain Python containers of them; a dictionary if the model has an extra
-        state that is no tensor.
-    about : mapping
-        What ``checkpoint.json`` shall tell, besides the step.
-
-    Raises
-    ------
-    TypeError
-        If something else is in the state; then nothing bears the name of a checkpoint.
-    OSError
-        If it cannot be written, for example because the disk is full; likewise.
+    The state consists of tensors, arrays, numbers, texts and plain Python containers of them. It is a dictionary if the
+    model has an extra state that is no tensor. Tied weights are written once for each name. ``checkpoint.json`` tells
+    what `about` says, besides the step.
     """
     whole = folder / f"step_{step:08}"
     partial, old = whole.with_suffix(".partial"), whole.with_suffix(".old")
@@ -111,13 +95,7 @@ def _check_readable(path: Path) -> None:
 
 
 def newest_checkpoint(folder: Path) -> Path:
-    """Return the checkpoint of the latest step.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    """
+    """Return the checkpoint of the latest step, or raise FileNotFoundError."""
     found = _checkpoints(folder)
     if not found:
         raise FileNotFoundError(f"resume: found no checkpoint in {folder}, must be one to resume from")
@@ -175,7 +153,7 @@ def read_checkpoint(
         )
     damaged = _damaged(path)
     if damaged:
-        raise ValueError(f"resume: {path / damaged[0]} is damaged, it is not what was written{_whole_before(path)}")
+        raise ValueError(f"resume: {path / damaged[0]} is damaged, its content has changed{_whole_before(path)}")
     found = json.loads((path / _ABOUT).read_text(encoding="utf-8"))
     weights = safetensors.torch.load_file(path / _WEIGHTS)
     its, mine = _shapes(weights), _shapes(model.state_dict())
@@ -185,8 +163,8 @@ def read_checkpoint(
     told = _named(differences(*_compared(found, wanted)))
     if told and not override:
         raise ValueError(
-            f"resume: {path} is of another run: {'; '.join(told)}; go on with what the run had, or start a new one, or "
-            "pass override=True to go on with what is here"
+            f"resume: {path} is of another run: {'; '.join(told)}; go on with the settings and data of that run, or "
+            "start a new one, or pass override=True to go on with the ones given here"
         )
     state = read(path / _STATE, map_location="cpu", weights_only=True)
     model.load_state_dict(weights | (state.get(_EXTRA, {}) if isinstance(state, dict) else {}))

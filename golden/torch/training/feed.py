@@ -27,25 +27,9 @@ def groups(
 ) -> Iterator[list[Any]]:
     """Give the batches of an epoch that are not yet trained on, in groups of `size`; the last one may be smaller.
 
-    Parameters
-    ----------
-    loader : iterable
-        The data loader.
-    now : Position
-        Where the run stands; the beginning of an epoch is noted there.
-    resumed : dict, optional
-        The states of the random generators at the batch where a resumed run goes on.
-    size : int
-        Batches of a step.
-    override : bool
-        Whether the batches before may be others than those that the run has trained on.
-    most : float
-        Groups of the whole epoch at most, those that the run has trained on included.
-
-    Raises
-    ------
-    ValueError
-        If there is no batch, if those to skip are not those of before, or if processes have unequal numbers of them.
+    The beginning of an epoch is noted in `now`. `resumed` are the states of the random generators at the batch where a
+    resumed run goes on; with `override`, the batches before may be others than those that the run has trained on. The
+    whole epoch has `most` groups at most, those that the run has trained on included.
     """
     batches = _at_the_right_batch(loader, now, resumed, override)
     is_first = now.batch == 0
@@ -125,7 +109,7 @@ def _check_equal_on_all_ranks(now: Position, count: int) -> None:
         raise ValueError(
             f"train_dataloader: rank {least} has only {now.batch + min(numbers)} batches in epoch {now.epoch + 1} and "
             f"rank {numbers.index(max(numbers))} has more, must be as many on all ranks; use a DistributedSampler, or "
-            "drop what is too much"
+            "drop the surplus batches"
         )
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import yaml
 
+from golden.files import write_whole
 from golden.torch.common.arguments import check_count, make_folder
 from golden.torch.common.processes import rank
 from golden.torch.common.terminal import scale_text
@@ -237,9 +238,7 @@ class RunRecord(Callback):
         if trainer.step and self._path.is_file() and not _says(self._path, self._document):
             os.replace(self._path, self._path.with_name(f"run_to_step_{trainer.step:08}.yaml"))
         make_folder(self._path.parent, "model_dir")
-        partial = self._path.with_name("run.yaml.partial")
-        partial.write_text("".join(f"# {note}\n" for note in self._notes) + text, encoding="utf-8")
-        os.replace(partial, self._path)
+        write_whole(self._path, ("".join(f"# {note}\n" for note in self._notes) + text).encode())
 
 
 def _says(path: Path, document: Mapping[str, Any]) -> bool:

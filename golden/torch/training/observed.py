@@ -18,19 +18,7 @@ __all__ = ["ObservedRun"]
 
 
 class ObservedRun(Callback):
-    """Observes the steps of `fit`, and writes into the folder of the run, if there is one.
-
-    Parameters
-    ----------
-    settings : ObservationSettings
-    folder : Path or None
-        Folder of the run.
-
-    Raises
-    ------
-    ValueError
-        If event files are asked for without a folder.
-    """
+    """Observes the steps of `fit`, and writes into the folder of the run, if there is one; event files need one."""
 
     def __init__(self, settings: ObservationSettings, folder: Path | None) -> None:
         if settings.tensorboard and folder is None:

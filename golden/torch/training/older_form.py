@@ -31,19 +31,11 @@ _RUNCONFIG = {
     "checkpoint_path": "fit.ckpt_path",
 }
 # Keys of runconfig that only a cluster of wafers, or the program that ran it, could use.
-_WITHOUT_EFFECT = (
-    *("mode", "compile_dir", "compile_only", "validate_only", "num_csx", "num_wgt_servers", "num_workers_per_csx"),
-    *(
-        "num_act_servers",
-        "mgmt_address",
-        "mgmt_namespace",
-        "credentials_path",
-        "mount_dirs",
-        "python_paths",
-        "job_labels",
-    ),
-    *("job_priority", "job_time_sec", "disable_version_check", "logging", "wsc_log_level"),
-)
+_WITHOUT_EFFECT = """
+    mode compile_dir compile_only validate_only num_csx num_wgt_servers num_workers_per_csx num_act_servers
+    mgmt_address mgmt_namespace credentials_path mount_dirs python_paths job_labels job_priority job_time_sec
+    disable_version_check logging wsc_log_level
+"""
 _OPTIMIZER = {"learning_rate": "lr", "weight_decay_rate": "weight_decay"}
 
 
@@ -53,13 +45,7 @@ def is_older(document: Mapping[str, Any]) -> bool:
 
 
 def as_today(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a run file of the older form as one of today, and the keys that have no effect here.
-
-    Raises
-    ------
-    ValueError
-        If a section or a key is unknown, or a section is not a mapping.
-    """
+    """Return a run file of the older form as one of today, and the keys that have no effect here."""
     sections: dict[str, Mapping[str, Any]] = {}
     for name, section in document.items():
         if name not in _SECTIONS:
@@ -69,7 +55,7 @@ def as_today(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
         sections[name] = section or {}
     for name in ("runconfig", "model", "optimizer", "train_input"):
         if name not in sections:
-            raise ValueError(f"{name}: is missing, must be there")
+            raise ValueError(f"{name}: is missing, must be given")
     init: dict[str, Any] = {"loop": {}, "model": _model(sections["model"]), "precision": _precision(sections)}
     fit: dict[str, Any] = {"train_dataloader": _input(sections["train_input"])}
     trainer = {"init": init, "fit": fit}
@@ -81,14 +67,14 @@ def as_today(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
             for each in above:
                 place = place.setdefault(each, {})
             place[last] = value
-        elif key in _WITHOUT_EFFECT:
+        elif key in _WITHOUT_EFFECT.split():
             without_effect.append(f"runconfig.{key}")
         elif key not in OLDER_PRECISION["runconfig"]:
-            known = (*_RUNCONFIG, *_WITHOUT_EFFECT, *OLDER_PRECISION["runconfig"])
+            known = (*_RUNCONFIG, *_WITHOUT_EFFECT.split(), *OLDER_PRECISION["runconfig"])
             raise ValueError(unknown_key("runconfig", key, known))
     settings = {key: value for key, value in sections["optimizer"].items() if key not in OLDER_PRECISION["optimizer"]}
     if "optimizer_type" not in settings:
-        raise ValueError("optimizer.optimizer_type: is missing, must be there, as SGD or AdamW")
+        raise ValueError("optimizer.optimizer_type: is missing, must be given, such as SGD or AdamW")
     if "grad_accum_steps" in settings:
         init["loop"]["grad_accum_steps"] = settings.pop("grad_accum_steps")
     kind, rate = settings.pop("optimizer_type"), settings.get("learning_rate")

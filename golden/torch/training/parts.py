@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import nn
 from torch.optim import Optimizer
@@ -19,6 +19,7 @@ from golden.torch.training.loop import TrainingLoop
 from golden.torch.training.saving import Checkpoint
 
 __all__ = [
+    "NotOfTensorFlow",
     "as_checkpoint",
     "as_log_steps",
     "as_loggers",
@@ -35,19 +36,9 @@ _KINDS = ("CPU", "GPU", "CSX")
 
 
 def device_of(backend: Any, device: str | None) -> str:
-    """Return "CPU", "GPU" or "CSX".
+    """Return "CPU", "GPU" or "CSX" from the name of a device, or from what ``backend("CPU")`` of a script gave.
 
-    Parameters
-    ----------
-    backend : object or str, optional
-        What ``backend("CPU")`` of a script gave: anything with the name of a device, or the name.
-    device : str, optional
-        "CPU", "GPU" or "CSX" in any case; not beside `backend`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If both are given, or something is no known device.
+    That is anything with the name of a device, or the name, in any case; one of the two arguments is given at most.
     """
     if backend is not None and device is not None:
         raise ValueError(f"device: got {device!r} beside a backend, must be one of the two, and the other None")
@@ -174,3 +165,34 @@ def one_or_several(given: Any) -> list[Any]:
     if given is None:
         return []
     return list(given) if isinstance(given, (list, tuple)) else [given]
+
+
+_COUNTERPARTS = (
+    "params: got a dictionary, or a name of the TensorFlow era; here, Trainer takes the model and an optimizer: "
+    "optimizer = cstorch.optim.configure_optimizer(...) for optimizer_type and its settings, "
+    "cstorch.MixedPrecision(fp16_type, loss_scaling_factor, ...) for mixed_precision and loss scaling, then "
+    "cstorch.Trainer(model, optimizer, loss, precision).fit(...)"
+)
+
+
+class NotOfTensorFlow:
+    """The base of the trainer, which tells calls of the TensorFlow era what to do instead."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Refuse the parameters of that era, before anything else sees them."""
+        if (args and isinstance(args[0], Mapping)) or {"params", "tf_summary", "mixed_precision"} & kwargs.keys():
+            raise TypeError(_COUNTERPARTS)
+        return super().__new__(cls)
+
+    def build_train_ops(self, total_loss: object) -> NoReturn:
+        """Refuse to build a graph.
+
+        Raises
+        ------
+        TypeError
+            Always; it names the counterpart.
+        """
+        raise TypeError(
+            "build_train_ops: there is no graph to build; call trainer.fit(...), or in a loop of one's own "
+            "cstorch.amp.optimizer_step(loss, optimizer, grad_scaler)"
+        )

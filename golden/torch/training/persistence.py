@@ -65,12 +65,15 @@ class Settings:
 
 def _data_of_all_ranks(loader: Any) -> dict[str, Any]:
     """Describe the data of every process: they may differ."""
-    mine = data_of(loader)
-    if world_size() == 1:
-        return mine
-    of_ranks: list[Any] = [mine] * world_size()
-    dist.all_gather_object(of_ranks, mine)
-    return {f"rank {number}": each for number, each in enumerate(of_ranks)}
+    of_ranks = _of_all_ranks(data_of(loader))
+    return of_ranks[0] if len(of_ranks) == 1 else {f"rank {number}": each for number, each in enumerate(of_ranks)}
+
+
+def _of_all_ranks(mine: Any) -> list[Any]:
+    of_ranks = [mine] * world_size()
+    if world_size() > 1:
+        dist.all_gather_object(of_ranks, mine)
+    return of_ranks
 
 
 def save(trainer: Run, position: Position, loader: Any, about: dict[str, Any]) -> None:
@@ -78,9 +81,7 @@ def save(trainer: Run, position: Position, loader: Any, about: dict[str, Any]) -
     assert trainer.model_dir is not None
     assert trainer.optimizer is not None
     mine = {"now": capture(loader), "epoch_start": position.epoch_start, "digest": position.digest}
-    of_ranks: list[Any] = [mine] * world_size()
-    if world_size() > 1:
-        dist.all_gather_object(of_ranks, mine)
+    of_ranks = _of_all_ranks(mine)
     of_callbacks: dict[str, Any] = {}
     trainer.call("on_save_checkpoint", of_callbacks)
     folder = trainer.model_dir / "checkpoints"

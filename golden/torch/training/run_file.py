@@ -235,13 +235,7 @@ def about_example(name: str) -> str:
 
 
 def find_run_file(name: str) -> Path:
-    """Return the file of a path or of the name of a bundled run.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is neither.
-    """
+    """Return the file of a path or of the name of a bundled run, or raise FileNotFoundError."""
     path = Path(name)
     if path.is_file():
         return path

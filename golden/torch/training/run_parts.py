@@ -69,11 +69,11 @@ def data_from(section: Dataloader, task: Task | None, where: str, seed: int, *, 
     settings = {_OLDER_KEY.get(name, name): value for name, value in section.settings.items()}
     if section.data_processor is None:
         if task is None:
-            raise ValueError(f"{where}.data_processor: is missing, must be there with a model by its import path")
+            raise ValueError(f"{where}.data_processor: is missing, must be given with a model by its import path")
         made: Any = task.train if train else task.validation
         settings = ({"shuffle": True, "drop_last": True} if train else {"batch_size": 256}) | settings
         if "batch_size" not in settings:
-            raise ValueError(f"{where}.batch_size: is missing, must be there")
+            raise ValueError(f"{where}.batch_size: is missing, must be given")
     else:
         targets = find(section.data_processor, (), f"{where}.data_processor")
         takes = parameters_of(targets[0])
@@ -120,7 +120,7 @@ def optimizer_from(init: Init, model: nn.Module) -> Optimizer:
     if "lr" not in settings and ours:
         settings["lr"] = 1.0
     if "lr" not in settings and name == "SGD" and init.schedulers is None:
-        raise ValueError(f"{where}.SGD.lr: is missing, must be there")
+        raise ValueError(f"{where}.SGD.lr: is missing, must be given")
     targets = find(name, [optim] if ours else [torch.optim, optim], where)
     return build(targets, settings, f"{where}.{name}", model.parameters())
 

@@ -73,7 +73,7 @@ def _milestones(entries: list[Any], place: str) -> list[int]:
         length = settings.get("total_iters")
         if not isinstance(length, int) or isinstance(length, bool):
             raise ValueError(
-                f"{place}.milestones: is missing, must be there, the steps at which the next schedulers begin; or "
+                f"{place}.milestones: is missing, must be given, the steps at which the next schedulers begin; or "
                 f"total_iters of each but the last, the number of its steps: that of {name} is {length!r}"
             )
         lengths.append(length)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from golden.torch.common.arguments import check_count
+from golden.torch.common.arguments import check_count, check_flags
 from golden.torch.common.processes import rank
 from golden.torch.training.callback import Callback
 from golden.torch.training.checkpoint import prune_checkpoints
@@ -46,8 +46,7 @@ class Checkpoint:
         if self.keep is not None:
             check_count(self.keep, "keep")
         for name in ("autoload_last_checkpoint", "save_initial_checkpoint"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name}: got {getattr(self, name)!r}, must be True or False")
+            check_flags(**{name: getattr(self, name)})
 
 
 class KeepNCheckpoints(Callback):

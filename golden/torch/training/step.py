@@ -33,23 +33,10 @@ def forward(trainer: Run, batch: Any) -> dict[str, Any]:
 
 
 def train_step(trainer: Run, group: list[Any], first: int, signal: int) -> tuple[float, dict[str, Any], int]:
-    """Train on the batches of one step.
+    """Train on the batches of one step; the first of them has this number in the epoch.
 
-    Parameters
-    ----------
-    trainer : Run
-        The run.
-    group : list
-        Its batches.
-    first : int
-        Number of the first one in the epoch.
-    signal : int
-        Signal that has asked this process to stop, 0 for none.
-
-    Returns
-    -------
-    tuple of float, dict and int
-        The mean loss over batches and processes, the outputs for the last batch, and a signal that any process got.
+    Return the mean loss over batches and processes, the outputs for the last batch, and the signal that has asked any
+    process to stop, 0 for none; `signal` is that of this process.
     """
     model, optimizer, scaler = trainer.model, trainer.optimizer, trainer.scaler
     assert optimizer is not None

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from golden.torch.amp.configuration import MixedPrecision
-from golden.torch.cerebras.tensorflow_era import NotOfTensorFlow
 from golden.torch.common.arguments import check_count, check_is
 from golden.torch.common.processes import RandomState, capture, device_of_kind, rank, restore, seed_everything, state_to
 from golden.torch.instruments.observe.observation import as_settings
@@ -27,6 +26,7 @@ from golden.torch.training.loggers import CsvLogger, Logging
 from golden.torch.training.loop import TrainingLoop, ValidationLoop
 from golden.torch.training.observed import ObservedRun
 from golden.torch.training.parts import (
+    NotOfTensorFlow,
     as_checkpoint,
     as_log_steps,
     as_loggers,
@@ -132,10 +132,7 @@ class Trainer(NotOfTensorFlow):
         ):
             check_is(given, kind, name)
         if seed is not None:
-            check_count(seed, "seed", 0)
-            if seed >= 2**64:
-                raise ValueError(f"seed: got {seed}, must be below 2**64")
-            seed_everything(seed)
+            seed_everything(check_count(seed, "seed", 0, 2**64 - 1))
         self.backend, self.device = backend, device_of(backend, device)
         if not isinstance(model_dir, str | Path | None):
             raise TypeError(f"model_dir: got {model_dir!r}, must be a path or None")

@@ -131,34 +131,27 @@ class GlobalFlags(Callback):
         swap_flags(self.flags)
 
 
-class ScopedTrainFlags(GlobalFlags):
+class _ScopedFlags(GlobalFlags):
+    def pre_setup(self, trainer: Any) -> None:
+        """Leave them as they are."""
+
+    def _set(self, *_: Any, **__: Any) -> None:
+        self._before = swap_flags(self.flags)
+
+    def _restore(self, *_: Any, **__: Any) -> None:
+        swap_flags(self._before)
+
+
+class ScopedTrainFlags(_ScopedFlags):
     """Sets flags as `GlobalFlags` does, while the run trains."""
 
-    def pre_setup(self, trainer: Any) -> None:
-        """Leave them as they are."""
-
-    def on_train_start(self, trainer: Any, model: Any, train_dataloader: Any, loop: Any, loop_idx: int) -> None:
-        """Set them."""
-        self._before = swap_flags(self.flags)
-
-    def on_train_end(self, trainer: Any, model: Any, loop: Any, loop_idx: int) -> None:
-        """Restore the former flags."""
-        swap_flags(self._before)
+    on_train_start, on_train_end = _ScopedFlags._set, _ScopedFlags._restore
 
 
-class ScopedValidateFlags(GlobalFlags):
+class ScopedValidateFlags(_ScopedFlags):
     """Sets flags as `GlobalFlags` does, during validations."""
 
-    def pre_setup(self, trainer: Any) -> None:
-        """Leave them as they are."""
-
-    def on_validate_start(self, trainer: Any, model: Any, val_dataloader: Any, loop: Any) -> None:
-        """Set them."""
-        self._before = swap_flags(self.flags)
-
-    def on_validate_end(self, trainer: Any, model: Any, loop: Any) -> None:
-        """Restore the former flags."""
-        swap_flags(self._before)
+    on_validate_start, on_validate_end = _ScopedFlags._set, _ScopedFlags._restore
 
 
 class LoadCheckpointStates(Callback):
@@ -235,15 +228,7 @@ CALLBACKS: dict[str, type | str] = {
 
 
 def callback_named(name: str) -> type:
-    """Return the class of a name of the Model Zoo.
-
-    Raises
-    ------
-    AttributeError
-        If there is no such name.
-    ImportError
-        If it is not provided here; the message says what to do.
-    """
+    """Return the class of a name of the Model Zoo, or raise ImportError with what to do instead."""
     found = CALLBACKS.get(name)
     if found is None:
         raise AttributeError(f"{name}: is no callback of the Model Zoo")

@@ -70,6 +70,7 @@ def agrees(operation: Any, flags: Any, record: Record, *, is_settled: bool, has_
     return (
         (operation.writes == fields.writes)
         & (operation.promote == pending)
+        & (operation.writes | ~(operation.is_product | operation.partial))
         & (error == Mux(fields.refused, fields.error, 0))
         & (~fields.refused | (operation.register == fields.register))
         & (~fields.writes | same_step)

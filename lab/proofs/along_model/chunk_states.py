@@ -16,8 +16,8 @@ __all__ = ["ChunkStates"]
 class ChunkStates:
     """Conditions on the unit's state of the chunks.
 
-    A reset does not reach the memory, nor what is on its way into it: what they hold of a register counts only from the
-    first product behind the reset on, which starts a chunk whatever they hold.
+    A reset does not reach the memory, nor a state on its way into it. Their states of a register count only from the
+    first product behind the reset on, which starts a chunk in any case.
 
     Parameters
     ----------

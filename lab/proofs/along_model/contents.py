@@ -32,17 +32,17 @@ class Contents:
         self._low_bits, self._is_class = low_bits, is_class
 
     def _part(self, value: Value) -> tuple[Value, Value]:
-        """Return what of a value stands in the even row of a pair; what stands in a row of its own."""
+        """Return the part of a value in the even row of a pair, and its word where it takes a single row."""
         number, its_class = value[:-_CLASS_BITS], value[-_CLASS_BITS:]
         return (its_class, its_class) if self._is_class else (number[: self._low_bits], number[self._low_bits :])
 
     def _written(self, register: int, wide: Value, value: Value) -> Value:
-        """Return what is written of a value to the row of a register."""
+        """Return the word that a write of a value puts into the row of a register."""
         low, high = self._part(value)
         return high if self._is_class or register else Mux(wide, low, high)
 
     def with_operation(self, record: Record) -> Contents:
-        """Return what an operation makes of it."""
+        """Return the value after an operation."""
         fields = record.fields
         partial = fields.is_product & ~fields.is_chain
         totals, partials = [], []
@@ -56,7 +56,7 @@ class Contents:
         return Contents(self._m, totals, partials, self._low_bits, is_class=self._is_class)
 
     def with_promotion_of(self, record: Record) -> Contents:
-        """Return what the promotion that is to come of a chunk will make of it."""
+        """Return the value after the pending promotion of a chunk."""
         fields = record.fields
         totals = []
         for register, total in enumerate(self._totals):
@@ -83,7 +83,7 @@ class Contents:
         return chosen(self._partials, register[0]) == self._part(value)[1]
 
     def holds_accumulator(self, record: Record) -> Value:
-        """Tell whether what an operation must read is there, if it reads anything."""
+        """Tell whether the value that an operation reads is there, if it reads any."""
         fields = record.fields
         value, register = fields.before.as_value(), fields.register
         narrow = Mux(fields.is_product, self.holds_partial(register, value), self.holds_total(register, value))

@@ -1,8 +1,8 @@
-"""Results leave in order: those of one kind are numbered, and the queue keeps their numbers.
+"""Results leave in order: each kind of them is numbered, and the queue keeps the numbers.
 
-A *kind* of results is those of one register of the pair that the model follows, refusals apart. Beside every row of the
-queue stands how many results of each kind had been written before it. So what is between two rows, and between the
-first one and the output, is told by those rows alone.
+Each register of the pair that the model follows has two *kinds* of results: sums and refusals. Beside every row of the
+queue stands how many results of each kind had been written before it. So these rows alone give the results between two
+rows, and between the first one and the output.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Delivery:
         yield "written", ~(record.is_result & record.is_followed) | self._is_answer(entry, self._answer(record))
 
     def _is_answer(self, entry: Any, answer: Value) -> Value:
-        """Tell whether an entry is what is to leave; of a refusal the rest has no meaning."""
+        """Return whether an entry equals the expected result; the rest of a refusal has no meaning."""
         wanted = data.View(self._entry, answer)
         same = (entry.error == wanted.error) & (entry.register == wanted.register)
         return same & ((wanted.error != 0) | (Cat(entry.result, entry.flags) == Cat(wanted.result, wanted.flags)))
@@ -148,7 +148,8 @@ class Delivery:
         unit, places = self._unit, self._places
         used = self.used = named(self._m, "used", self._on_their_way + self._level)
         counted = used - unit.reserving
-        yield "beyond two", unit.beyond_two == places - 2 - counted
+        margin = 3 if self._parameters.has_input_rank else 2
+        yield "spare places", unit.spare == places - margin - counted
         yield "places", (used <= places) & (counted >= 0) & (counted <= places)
 
     def _rows(self) -> Iterator[Condition]:

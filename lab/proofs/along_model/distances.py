@@ -1,4 +1,4 @@
-"""Distances between operations in flight: those of one register, of a pair and its halves, of different levels."""
+"""Distances between operations in flight: in one register, in a pair and its halves, at different levels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
             same = a.register == b.register
             if other < one + latency:
                 yield f"distance {one} {other}", ~(there(one) & there(other) & same)
-            # What is just being written is passed by only to the same register.
+            # Only operations of the same register take a value that is just being written.
             same_pair = a.register[1:] == b.register[1:]
             overlap = Mux(same, a.wide_total != b.wide_total, same_pair & (a.wide_total | b.wide_total))
             followed = totals(one) & row[one].is_followed & totals(other)

@@ -1,11 +1,11 @@
 """The sequential model of a multiply-accumulate unit as a module beside it, for a proof by induction.
 
-What the model says of a product it says in the cycle of its issue, that of the promotion included. What a step gives is
-left open: a *record* says what the operation must be given, and what it gives then, and goes along with it. So the lane
-gives what the records say, and what is left to be shown is that every operation is given what its record says.
+The model decides about a product, and about its promotion, in the cycle of its issue. The result of a step is left
+open: a *record* holds the operands that the operation must get and the result that it then has, and goes along with it.
+So the lane gives the results of the records, and the claim is that every operation gets the operands of its record.
 
-The model follows one pair of registers, whichever that may be: what is shown of it holds of every pair. Of operations
-on other registers it knows what they are, and takes from the unit what that has counted of their chunks.
+The model follows one pair of registers, whichever that may be, so that a claim about it holds of every pair. Of
+operations on other registers it knows the kind, and takes the counts of their chunks from the unit.
 """
 
 from __future__ import annotations

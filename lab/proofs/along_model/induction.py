@@ -1,20 +1,20 @@
 """Proofs about the multiply-accumulate unit around its lane, for any number of beats, at every depth.
 
-The lane is left out. The sequential model (`Ghost`) runs in the cycle of a product's issue, takes anything at all for
-what the lane will give, and writes a *record*: the operands and the accumulator that the operation must be given, and
-what the lane gives then. As long as every operation is given what its record says, the lane may be taken to give what
-the records say. So this holds for every arithmetic, that of the lane among them.
+The lane is left out. The sequential model (`Ghost`) runs in the cycle of a product's issue, takes any value for the
+lane's result, and writes a *record*: the operands and the accumulator that the operation must get, and this result. As
+long as every operation gets the operands of its record, the lane may be taken to give the results of the records. So
+this holds for every arithmetic, and for the lane's.
 
 By induction over cycles: the conditions of `Invariant` and `Delivery` hold at reset; if they hold in a cycle, the
-claims do, and the conditions hold in the next one. The claims: no beat is lost or made; operands and accumulators are
-those of the records; results leave with the right value in the order of their register, refusals apart; no beat waits
-without a reason, so that a unit that is left alone gives all its results. An accumulator that is read behind the issue
-is among the conditions.
+claims do, and the conditions hold in the next one. The claims: no beat is lost or made; operands and accumulators equal
+the records; results leave with the right value in the order of their register, refusals apart; no beat waits without a
+reason, so that a unit that is left alone gives all its results. An accumulator that is read behind the issue is among
+the conditions.
 
-In any cycle there may be a reset: the conditions then hold behind it, no result is offered there, and the model starts
+In any cycle there may be a reset: the conditions then hold behind it, and no result is offered there. The model starts
 anew, so that nothing that was in the unit leaves it later.
 
-What the unit asks of its user is a premise: a beat continues only what was of its level, in its register. The port
+The premise is the unit's rule for its user: a beat continues only values of its level, in its register. The port
 ``chunk`` may change in every cycle: a chunk is as long as the port says when its first product is issued. Later it only
 matters whether it says 0, in which case no chunk ends.
 
@@ -43,7 +43,7 @@ from lab.proofs.along_model.delivery import Delivery
 from lab.proofs.along_model.ghost import Ghost
 from lab.proofs.along_model.invariant import Invariant
 from lab.proofs.along_model.opened import OpenedUnit
-from lab.proofs.along_model.record import given_layout
+from lab.proofs.along_model.record import Condition, given_layout
 from lab.proofs.conditions import named_conditions
 from lab.proofs.control import MODES
 from lab.proofs.left_out import OpenMac, pass_on
@@ -128,7 +128,8 @@ class ControlWithModel(wiring.Component):
         leaves = self.o.valid & self.o.ready
         delivery = Delivery(m, opened, ghost, self.watch, self.o.payload, leaves)
         claims = [*_issue(self, opened, ghost), *invariant.claims, *delivery.claims, *_progress(ghost, delivery)]
-        for name, found in (("conditions", invariant.conditions + delivery.conditions), ("claims", claims)):
+        conditions = [*invariant.conditions, *delivery.conditions, *_blocked(opened, ghost, delivery)]
+        for name, found in (("conditions", conditions), ("claims", claims)):
             self.names[name] = [each for each, _ in found]
             values = Cat(value for _, value in found)
             if len(values) != len(found):
@@ -139,7 +140,7 @@ class ControlWithModel(wiring.Component):
 
 
 def _lane(m: Module, opened: OpenedUnit, ghost: Ghost) -> None:
-    """Let the lane give what the records say."""
+    """Let the lane give the results of the records."""
     lane, given = opened.lane, ghost.records[-1].fields.given
     m.d.comb += [
         lane.number.eq(ghost.records[-2].fields.given.number),
@@ -179,21 +180,40 @@ def _issue(top: ControlWithModel, opened: OpenedUnit, ghost: Ghost) -> list[tupl
     ]
 
 
+def _blocked(opened: OpenedUnit, ghost: Ghost, delivery: Delivery) -> Iterator[Condition]:
+    """Yield what follows for a beat from whether it is blocked, which is known before the cycle."""
+    if not ghost.parameters.has_input_rank:
+        return
+    issue = opened.issue
+    is_free = ghost.beat_valid & ~issue.is_blocked
+    is_there = Cat(record.counts | record.is_promotion for record in ghost.records[1:]).any()
+    yield "promotion announced", ~ghost.is_promoting | issue.is_blocked
+    yield "others gone", ~(is_free & issue.held.is_chain & is_there)
+    yield "a place is left", ~(is_free & issue.held.gives_result) | (delivery.used < ghost.parameters.results)
+    yield "blocked for a reason", ~(ghost.beat_valid & issue.is_blocked) | _is_obstructed(ghost, delivery)
+
+
+def _is_obstructed(ghost: Ghost, delivery: Delivery) -> Value:
+    """Tell whether a beat has a reason to wait other than its register."""
+    # With a rank of its own, a beat is told what was true one cycle ago.
+    stages, before = ghost.parameters.stages, int(ghost.parameters.has_input_rank)
+    others = (ghost.beat.level == 0) & (ghost.since_others <= stages + before)
+    is_full = (ghost.beat.last | ~ghost.is_sound) & (delivery.used > stages + 1 - 2 * before)
+    return ghost.is_promoting | others | is_full
+
+
 def _progress(ghost: Ghost, delivery: Delivery) -> list[tuple[str, Value]]:
     """Return that what waits has a reason: then a unit that is left alone gives all its results.
 
-    The reasons are those of `hdl.mac.issue.Issue`: a promotion, a product of the same register, operations of other
-    levels ahead of one of level 0, and a result that would find no place. Each is over after so many cycles, the last
-    one as soon as results are taken, of which the queue offers one whenever it has any.
+    `hdl.mac.issue.Issue` has the reasons: a promotion, a product of the same register, operations of other levels ahead
+    of one of level 0, and a result that would find no place. Each is over after so many cycles, the last one as soon as
+    results are taken, of which the queue offers one whenever it has any.
     """
     parameters, beat = ghost.parameters, ghost.beat
     recent = ghost.records[1 : parameters.accumulate_latency]
     same = Cat(each.is_sound_product & (each.fields.register == beat.register) for each in recent).any()
-    others = (beat.level == 0) & (ghost.since_others <= parameters.stages)
-    is_full = (beat.last | ~ghost.is_sound) & (delivery.used > parameters.stages + 1)
-    reason = ghost.is_promoting | same | others | is_full
     return [
-        ("waits for a reason", ~ghost.beat_valid | ghost.is_issued | reason),
+        ("waits for a reason", ~ghost.beat_valid | ghost.is_issued | same | _is_obstructed(ghost, delivery)),
         ("offers what it has", delivery.offers),
     ]
 
@@ -238,7 +258,7 @@ def component(stages: int, **changes: Any) -> ControlWithModel:
 
 
 def induction(top: ControlWithModel, folder: Path) -> str:
-    """Return what has a solution if the invariant does not hold at the start, or in a cycle but not behind it."""
+    """Return a formula with a solution if the invariant fails at the start, or holds in a cycle but not behind it."""
     netlist = netlist_of_verilog(top, folder)
     now = netlist.instance("now", given={"clk": "#b0"})
     constants = {name: now.port(name) for name in ("pair", "half") if name in now.inputs}
@@ -255,7 +275,7 @@ def induction(top: ControlWithModel, folder: Path) -> str:
     start = both(now.initial, inverse(equal(now.port("conditions"), ones)))
     is_reset = equal(now.port("rst"), "#b1")
     right = both(equal(now.port("claims"), ones), equal(then.port("conditions"), ones))
-    # What is offered while it is reset is lost, so it may be anything.
+    # A beat that is offered during a reset is lost, so it may be anything.
     goes_on = both(inverse(is_reset), equal(now.port("legal"), "#b1"), inverse(right))
     starts_anew = both(
         is_reset, inverse(both(equal(then.port("conditions"), ones), equal(then.port("o__valid"), "#b0")))

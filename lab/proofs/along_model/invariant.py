@@ -56,12 +56,12 @@ class Invariant:
             *self._contents(is_class=False),
             *self._contents(is_class=True),
         ]
-        #: What needs the beat that is offered, where an accumulator is read in the cycle of its issue.
+        #: The conditions on the offered beat, where an accumulator is read in the cycle of its issue.
         self.claims: list[Condition] = []
         for at, name, condition in (*self._steps(), *self._reading()):
             (self.conditions if at else self.claims).append((name, condition))
 
-    # -- what is in flight
+    # -- operations in flight
 
     def _records(self) -> Iterator[Condition]:
         parameters = self._parameters
@@ -154,7 +154,7 @@ class Invariant:
         yield f"{kind} pair", ~((even == odd) & has_total) | contents.holds_pair(ghost.total.as_value())
 
     def _now(self, *, is_class: bool) -> Contents:
-        """Return what the register file holds."""
+        """Return the content of the register file."""
         m, parameters, banks = self._m, self._parameters, self._unit.banks
         suffix = "_class" if is_class else ""
         pair, pairs = self._ghost.pair, parameters.registers // 2
@@ -181,7 +181,7 @@ class Invariant:
             yield place, f"step {place}", ~fields.writes | same
 
     def _reading(self) -> Iterator[tuple[int, str, Value]]:
-        """The lane is given what the records say."""
+        """The lane gets the operands of the records."""
         lane, records, parameters = self._unit.lane, self._ghost.records, self._parameters
         low_bits = parameters.formats.low_fraction_bits
         place = parameters.position("read")

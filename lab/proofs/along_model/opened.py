@@ -35,7 +35,7 @@ class SeenMemory:
 
 
 class OpenedUnit:
-    """A unit, not yet elaborated, and what is in it.
+    """A unit, not yet elaborated, and its parts.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class OpenedUnit:
         Of hazards.
     passed_by : Signal
         See `hdl.mac.accumulator.Accumulator`.
-    others, cycles_of_others, reserving, beyond_two : Signal
+    others, cycles_of_others, reserving, spare : Signal
     """
 
     def __init__(self, unit: OpenMac) -> None:
@@ -81,4 +81,4 @@ class OpenedUnit:
         self.rows = control.issue.waiting.rows if control.issue.waiting else []
         self.others, self.cycles_of_others = control.promotions.others, control.promotions.cycles_of_others
         places = control.places
-        self.reserving, self.beyond_two = places.reserving, places.beyond_two
+        self.reserving, self.spare = places.reserving, places.spare

@@ -1,4 +1,4 @@
-"""A proof's record of every operation in flight: what it is, and the values that it has to meet.
+"""A proof's record of every operation in flight: its kind, and the values that it must meet.
 
 Values, flags and results are followed of one pair of registers, whichever that may be.
 """
@@ -30,7 +30,7 @@ __all__ = [
 
 #: Results of one kind are numbered modulo more than there can be on their way.
 NUMBER_BITS = 6
-#: What is to hold, and its name.
+#: A claim and its name.
 Condition = tuple[str, Value]
 
 
@@ -56,10 +56,10 @@ def given_layout(parameters: MacParameters) -> data.StructLayout:
 
 
 def model_layout(parameters: MacParameters) -> data.StructLayout:
-    """Return what the sequential model holds of a register; ``total`` is that of level 2, a pair has one of its own.
+    """Return the sequential model's state of a register; ``total`` is the total of level 2, and a pair has another.
 
     ``count`` products of the chunk that is ``open`` and has room for ``size``, 0 for any number; ``later`` if a chunk
-    has ended since ``first``; ``kept`` if the port ``chunk`` has not changed between 0 and another value in this chunk.
+    has ended since ``first``; ``kept`` if the port ``chunk`` never changed between 0 and another value in this chunk.
     """
     value = value_layout(parameters)
     bits = parameters.chunk_bits
@@ -78,7 +78,7 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
     ``rounding``, ``random``, ``random_promotion``
         How it is rounded, and the promotion that it causes; only of a unit with several modes.
     ``starts``, ``ends``, ``is_first``, ``count``, ``held_size``, ``open``, ``later``
-        Of the chunk: what the product does to it, and what was counted before.
+        Of the chunk: the product's effect on it, and the count before.
     ``port``, ``size``
         The port ``chunk`` in the cycle of the issue; how many products the chunk has room for.
     ``base``
@@ -86,7 +86,7 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
     ``before``, ``given``
         Accumulator of the step; what the lane gives.
     ``total_before``, ``total_given``
-        The same of the promotion that is to come.
+        The same of the pending promotion.
     ``number``
         How many results of its kind there have been before its own.
     """

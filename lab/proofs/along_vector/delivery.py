@@ -123,7 +123,7 @@ class Delivery:
     # -- the claims about an element
 
     def _shown(self, o: Any, wide: Value) -> Value:
-        """Return what a result says of the element, all of its word and of the flags of both lanes if that is fp32.
+        """Return a result's word of the element, all of it if it is fp32, with the flags of both lanes then.
 
         So does a refusal, which says nothing of any other element either.
         """
@@ -134,7 +134,7 @@ class Delivery:
         return Cat(Mux(wide | Cat(o.error).any(), Cat(word, flags), narrow), o.error, o.part)
 
     def _wanted(self) -> tuple[Value, Value]:
-        """Return what is to be shown of what is delivered, and whether that is fp32."""
+        """Return the claim about a delivered result, and whether that is fp32."""
         record = self._element.delivered
         fields = record.fields
         width = self._parameters.of_lane(self._element.lane).formats.accumulator_width

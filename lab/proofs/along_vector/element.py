@@ -1,11 +1,11 @@
 """The sequential model of one element of a vector unit as a module beside it, for a proof by induction.
 
-As `lab.proofs.along_model.ghost`: what the model says of a product it says in the cycle of its issue, that of the
-promotion included. What a step gives is left open: a record says what the operation must be given, and what it gives
-then, and goes along with it, through the pipeline, the queue of promotions and the pipeline again.
+As `lab.proofs.along_model.ghost`: the model decides about a product, and about its promotion, in the cycle of its
+issue. The result of a step is left open: a record holds operands and result of the operation, and goes along with it,
+through the pipeline, the queue of promotions and the pipeline again.
 
-The element is one row of one lane. Its results are those at level 0 (in an even lane), at level 2, and at level 1 the
-first part in an even lane and the second one in an odd lane.
+The element is one row of one lane. An even lane has its results at level 0. At level 1 an even lane has the first part
+of a result, an odd lane the second. At level 2 every lane has results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lab.proofs.vector_beats import BeatsAndChunks
 
 __all__ = ["PART_0", "PART_1", "REFUSED", "Element", "is_same_total"]
 
-#: Kinds of results of a row: each has an order of its own.
+#: Kinds of results of a row: each keeps its order.
 REFUSED, PART_0, PART_1 = range(3)
 
 

@@ -21,7 +21,7 @@ __all__ = ["Record", "given_layout", "pending_layout", "record_layout", "total_l
 
 
 def given_layout(parameters: VectorParameters) -> data.StructLayout:
-    """Return all that a lane gives for one operation; a lane of 16 bits only gives the low bits of what it has."""
+    """Return all that a lane gives for one operation; a lane of 16 bits gives only the low bits of its values."""
     formats = parameters.formats
     return data.StructLayout(
         {
@@ -66,7 +66,7 @@ def record_layout(parameters: VectorParameters) -> data.StructLayout:
     ``before``, ``given``
         Accumulator of the step; what the lane gives.
     ``total_before``, ``total_given``
-        The same of the promotion that is to come.
+        The same of the pending promotion.
     ``number``
         How many results of its kind there have been before its own.
     """

@@ -1,9 +1,9 @@
 """Proofs about the values in a vector unit and the order of its results, for any number of beats.
 
-The lanes are left out: one of them, and where it needs it the even lane beside it, gives what the records of a
-sequential model say, which is anything at all; the others give anything as well. As long as every operation of an
-*element*, which is one row of one lane, is given what its record says, the lane may be taken to give what the records
-say. So this holds for every arithmetic.
+The lanes are left out: one of them, and where it needs it the even lane beside it, gives the results of a sequential
+model's records, which may be anything; so may the results of the others. As long as every operation of an *element*,
+which is one row of one lane, gets the operands of its record, the lane may be taken to give the results of the records.
+So this holds for every arithmetic.
 
 By induction over cycles, as in `lab.proofs.along_model`, with the conditions of `lab.proofs.vector_steady` among those
 that are kept; with a reset in any cycle and a port ``chunk`` that changes at will:
@@ -13,12 +13,12 @@ that are kept; with a reset in any cycle and a port ``chunk`` that changes at wi
 - results of a row leave in the order of its beats, refusals apart, the second part of a result at level 1 at once
   behind the first one, and what they say of the element is right.
 
-The row is whichever it may be, a constant of which nothing is known. The lanes are taken in turn. Lanes and rows do not
-share anything but what is proven of all of them alike: the operations, and the two queues that hold a place for each
-lane; of other rows' operations the element only knows whether they write where its own values stand. So what holds of
-one element holds of each, and of the unit.
+The row is whichever it may be, a constant of which nothing is known. The lanes are taken in turn. Lanes and rows share
+only the operations and the two queues with a place for each lane, and the proofs about these hold for all lanes alike.
+Of other rows' operations the element only knows whether they write where its values stand. So a claim about one element
+holds of each, and of the unit.
 
-What the unit asks of its user is a premise: a beat continues only what was of its level, in every row that it takes.
+The premise is the unit's rule for its user: a beat continues only values of its level, in every row that it takes.
 """
 
 from __future__ import annotations

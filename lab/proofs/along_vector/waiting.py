@@ -1,12 +1,12 @@
 """The wait of a beat in the vector unit: never longer than a number of cycles that is given here.
 
-A *measure* of what is still to be done before a beat that waits can be issued: each cycle in which it waits brings the
+A *measure* counts the work left before a waiting beat can be issued. Each cycle in which the beat waits brings the
 measure down, unless a result is offered then and not taken, and nothing raises it. So the cycles for which it has
 waited and the measure together never come to more than the measure can be at first.
 
 The measure has three parts, each larger than all that come after it:
 
-1. while there are chunks in flight or promotions that wait: what they take, one promotion after the other,
+1. while there are chunks in flight or promotions that wait: their cycles, one promotion after the other,
 2. while there is anything in flight: how long it takes to leave,
 3. the results that wait to be taken.
 """
@@ -44,7 +44,7 @@ def _depth(parameters: VectorParameters) -> int:
 
 def _delivering(parameters: VectorParameters) -> int:
     """Return how much the third part of the measure is at most."""
-    return 2 * parameters.results + parameters.accumulate_latency + 3
+    return 2 * parameters.results + parameters.accumulate_latency + 3 + parameters.has_input_rank
 
 
 def _flushing(parameters: VectorParameters) -> int:
@@ -110,6 +110,8 @@ def _measure(m: Module, opened: OpenedVector, parameters: VectorParameters) -> V
     there = [*map(_is_there, behind), packed]
     flushed = _total(m, "until_flushed", [Cat(there[: place + 1]).any() for place in range(len(there))])
     third = 2 * opened.results.level + opened.taken + opened.left + opened.unsettled
+    if parameters.has_input_rank:
+        third = third + opened.issue.is_blocked
     second = Mux(Cat(there).any(), flushed + _delivering(parameters), third)
     return named(m, "measure", Mux(is_first, first + _flushing(parameters), second)[:12])
 

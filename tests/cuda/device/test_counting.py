@@ -12,7 +12,7 @@ from torch import nn
 import golden
 import golden.torch as cstorch
 from golden.reduction import reduction_of as whole_of
-from golden.torch.instruments.observe.histograms import Histogram
+from golden.torch.instruments.observe.tallies import Histogram
 from golden.torch.products.gpu.counting import add_exponents, counted_product
 from tests.cuda.counts import assert_equal_counts
 from tests.cuda.products import assert_equal_bits, reduction_of, special_values
@@ -43,7 +43,7 @@ def test_exponents_on_a_card_are_those_of_the_cpu(dtype):
     for view in (x.cuda(), x.cuda()[::2, 3:].T):
         add_exponents(view, slots)
     found, wanted = Histogram(golden.FP16), Histogram(golden.FP16)
-    found.add_counted(slots.cpu().numpy())
+    found.slots += slots.cpu().numpy()
     for view in (x, x[::2, 3:].T):
         wanted.add(view.float().numpy())
     assert found.record() == wanted.record()

@@ -119,7 +119,7 @@ def test_quantize_into_an_unfit_out_raises_naming_it():
     for out, message in ((np.zeros(4), "got an array of float64"), ([0.0] * 4, r"got \[0.0"), (True, "got True")):
         with pytest.raises(TypeError, match=f"out: {message}.*, must be a float32 array or None"):
             quantize(values, BF16, out=out)
-    with pytest.raises(ValueError, match=r"out: got shape \(3,\), must be that of values, \(4,\)"):
+    with pytest.raises(ValueError, match=r"out: got shape \(3,\), must be the shape of values, \(4,\)"):
         quantize(values, BF16, out=np.zeros(3, np.float32))
     read_only = np.zeros(4, np.float32)
     read_only.flags.writeable = False

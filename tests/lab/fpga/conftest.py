@@ -23,5 +23,5 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             (folder / arguments[arguments.index("--report") + 1]).write_text(json.dumps(NEXTPNR_REPORT))
 
     monkeypatch.setattr(Tool, "run", run)
-    monkeypatch.setattr(cli, "versions", lambda: TOOLS)
+    monkeypatch.setattr(cli, "versions", lambda *tools: TOOLS)
     return asked

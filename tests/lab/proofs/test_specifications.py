@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, reference
-from lab.proofs import by_interval, by_interval_in_modes, by_theory
+from lab.proofs import by_interval, by_theory
 from lab.proofs.engines import bitwuzla_api, cvc5_api
 from lab.proofs.terms import bits, equal, refute
 
@@ -14,7 +14,6 @@ SPECIFICATIONS = [
     pytest.param(by_theory, cvc5_api.decide, id="by_theory"),
     pytest.param(by_interval, bitwuzla_api.decide, id="by_interval"),
 ]
-OF_CONVERSIONS = [SPECIFICATIONS[0], pytest.param(by_interval_in_modes, bitwuzla_api.decide, id="by_interval")]
 PAIRS = [(FP32, CBFLOAT16), (FP32, CB16), (BF16, FP16), (CB16, CBFLOAT16), (CBFLOAT16, FP32), (FP16, CB16)]
 MODES = [(CBFLOAT16, CBFLOAT16), (CB16, CB16), (BF16, FP32), (CB16, FP32), (FP16, FP16)]
 
@@ -41,15 +40,13 @@ def assert_only(decide, text, wanted, flags, width, operands):
     assert decide(f"{text}(assert correct)\n{refute(f'(and {result})')}")[0] == "unsat", operands
 
 
-@pytest.mark.parametrize(("module", "decide"), OF_CONVERSIONS)
+@pytest.mark.parametrize(("module", "decide"), SPECIFICATIONS)
 @pytest.mark.parametrize(("source", "destination"), PAIRS, ids=str)
 def test_specification_of_a_conversion_allows_goldens_result_and_no_other(module, decide, source, destination):
     for code in [*boundaries(source), *destination_edges(source, destination)]:
         text = f"(declare-const out (_ BitVec {destination.width}))\n(declare-const flags (_ BitVec 5))\n"
         text += f"(define-fun code_ () (_ BitVec {source.width}) {bits(code, source.width)})\n"
-        text += (by_interval_in_modes if module is by_interval else module).conversion(
-            "code_", source, destination, "out", "flags"
-        )
+        text += module.conversion("code_", source, destination, "out", "flags")
         wanted, flags = reference.convert(code, source, destination)
         assert_only(decide, text, wanted, int(flags), destination.width, hex(code))
 

@@ -39,9 +39,9 @@ def reduced(monkeypatch, model, level):
     for element in range(LANES // (2 if level == 0 else 1)):
         its_lane = 2 * element if level == 0 else element
 
-        def spy(a, b, acc, *, operand, accumulator, rounding, its_lane=its_lane):
+        def spy(a, b, acc, *, operand, accumulator, rounding, subnormals, its_lane=its_lane):
             formats = {"operand": operand, "accumulator": accumulator}
-            code, flags = multiply_accumulate(a, b, acc, rounding=rounding, **formats)
+            code, flags = multiply_accumulate(a, b, acc, rounding=rounding, subnormals=subnormals, **formats)
             is_wide = accumulator == FP32
             step, own = model.steps[its_lane & ~1 if is_wide else its_lane], model.steps[its_lane]
             given = [step.entering(bits(each, TINY.width)) for each in (a, b)]

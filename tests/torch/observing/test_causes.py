@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 import golden.torch as cstorch
-from golden.torch.instruments.observe.causes import cause_of
 from golden.torch.instruments.observe.observer import Observer
+from golden.torch.instruments.observe.tallies import cause_of
 from golden.torch.settings.scopes import scopes
 
 from .training import train

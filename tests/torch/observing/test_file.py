@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from golden.torch.instruments.observe.rows import ProductRow, RunRow, StepRow
+from golden.torch.instruments.rows import ProductRow, RunRow, StepRow
 from golden.torch.observing import NAME, ObservationReport, read_rows
 
 from ..oracle import normal
@@ -73,7 +73,7 @@ def test_file_with_an_unfinished_last_line_is_read_without_it(tmp_path):
     ("old", "new", "told"),
     [
         ('"loss":', '"lost":', r"line 3, .*lost"),
-        ('"skipped":false', '"skipped":NaN', r"line 3: got .* must be a JSON object \(NaN is no JSON\)"),
+        ('"skipped":false', '"skipped":NaN', r"line 3: got .* must be a JSON object \(NaN is not JSON\)"),
         ('"kind":"step"', '"kind":"stop"', "line 3, kind: got"),
         ('"step":1,"loss"', '"step":0,"loss"', "line 3, step: got 0"),
     ],

@@ -8,8 +8,7 @@ import pytest
 
 import golden
 from golden.formats import format_named
-from golden.torch.instruments.observe.counting import Distance
-from golden.torch.instruments.observe.histograms import Histogram
+from golden.torch.instruments.observe.tallies import Counted, Histogram
 
 VALUES = np.random.default_rng(3).standard_normal(500).astype(np.float32) * np.float32(2.0) ** np.arange(-125, 125, 0.5)
 SPECIAL = np.array([0.0, -0.0, math.inf, -math.inf, math.nan, -1.0, 2.0**-140, -(2.0**-149), 65504.0], np.float32)
@@ -67,13 +66,13 @@ def test_distance_of_neighbouring_codes_is_one_ulp(name):
     fmt = format_named(name)
     codes = np.arange(1, fmt.max_finite, 7, dtype=np.uint16)
     values = golden.decode(codes, fmt)
-    distance = Distance()
-    distance.add(golden.decode((codes + 1).astype(np.uint16), fmt), values, fmt)
-    assert (distance.ulp, distance.largest, distance.results) == (len(codes), 1.0, len(codes))
+    distance = Counted()
+    distance.compare(golden.decode((codes + 1).astype(np.uint16), fmt), values, fmt)
+    assert (distance.ulp, distance.largest, distance.compared) == (len(codes), 1.0, len(codes))
 
 
 def test_distance_leaves_out_what_is_not_finite():
-    fmt, distance = format_named("float16"), Distance()
-    distance.add(np.array([1.0, math.inf, 3.0], np.float32), np.array([2.0, 1.0, math.nan], np.float32), fmt)
-    assert distance.record() == {"relative": 0.5, "ulp_mean": 512.0, "ulp_max": 512.0}
-    assert Distance().record() is None
+    fmt, distance = format_named("float16"), Counted()
+    distance.compare(np.array([1.0, math.inf, 3.0], np.float32), np.array([2.0, 1.0, math.nan], np.float32), fmt)
+    assert distance.distance() == {"relative": 0.5, "ulp_mean": 512.0, "ulp_max": 512.0}
+    assert Counted().distance() is None

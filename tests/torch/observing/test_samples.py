@@ -9,8 +9,8 @@ import golden
 import golden.torch as cstorch
 from golden import reference
 from golden.torch.instruments.observe import samples
-from golden.torch.instruments.observe.counting import Counted
 from golden.torch.instruments.observe.observer import Observer
+from golden.torch.instruments.observe.tallies import Counted
 from golden.torch.settings.scopes import scopes
 
 from ..oracle import array, normal, product
@@ -23,11 +23,16 @@ class _Seen(Observer):
         super().__init__(torch.nn.Identity(), 1, rows)
         self.seen = []
 
-    def _product(self, operands, values, result, summing, pieces, bad_rows):
-        super()._product(operands, values, result, summing, pieces, bad_rows)
-        shape = pieces(None)[0]
-        rows = samples.chosen_rows(shape, self._rows, self.step)
-        self.seen.append((shape, rows, pieces(rows)[1], summing, array(result)))
+    def _take(self, product, result, summing):
+        super()._take(product, result, summing)
+        chosen = samples.chosen_rows(product.shape, self._rows, self.step)
+        pieces = [product.piece(each) for each in chosen]
+        self.seen.append((product.shape, numbers(chosen, product.shape), pieces, summing, array(result)))
+
+
+def numbers(chosen, shape):
+    """Return the numbers of chosen rows through all matrices."""
+    return torch.cat([each.matrix * shape.rows + each.within for each in chosen]).numpy()
 
 
 def observed(function, *operands, rows=10_000):
@@ -47,10 +52,10 @@ def results_of(pieces, summing):
     return np.concatenate(
         [
             golden.matmul_values(
-                left,
-                right,
+                array(left),
+                array(right),
                 reduction=summing,
-                initial=None if start is None else golden.quantize(start, summing.result),
+                initial=None if start is None else golden.quantize(array(start), summing.result),
             )
             for left, right, start in pieces
         ]
@@ -131,8 +136,9 @@ def test_samples_of_a_transposed_convolution_add_up_to_the_result(groups):
 def test_samples_that_are_one_position_off_are_noticed(monkeypatch):
     right = samples.of_convolution
 
-    def shifted(x, kernels, bias, geometry, rows=None):
-        return right(x, kernels, bias, geometry, None if rows is None else (rows + 1) % 32)
+    def shifted(*given):
+        product = right(*given)
+        return product._replace(piece=lambda rows: product.piece(rows._replace(within=(rows.within + 1) % 16)))
 
     monkeypatch.setattr("golden.torch.instruments.observe.observer.of_convolution", shifted)
     with pytest.raises(AssertionError):
@@ -160,7 +166,7 @@ def test_counted_of_all_rows_is_what_the_contract_counts():
 @pytest.mark.parametrize(("total", "count"), [(10, 3), (3, 3), (2, 5), (1, 1), (64, 16)])
 def test_chosen_rows_are_different_rows_and_move_with_the_step(total, count):
     shape = samples.Shape(1, total, 4, 4)
-    chosen = [samples.chosen_rows(shape, count, step).tolist() for step in range(1, total + 1)]
+    chosen = [numbers(samples.chosen_rows(shape, count, step), shape).tolist() for step in range(1, total + 1)]
     for rows in chosen:
         assert len(set(rows)) == len(rows) == min(total, count)
         assert set(rows) <= set(range(total))
@@ -168,6 +174,7 @@ def test_chosen_rows_are_different_rows_and_move_with_the_step(total, count):
 
 
 def test_chosen_rows_of_many_matrices_are_of_four_of_them():
-    chosen = samples.chosen_rows(samples.Shape(100, 8, 4, 4), 16, 1)
+    shape = samples.Shape(100, 8, 4, 4)
+    chosen = numbers(samples.chosen_rows(shape, 16, 1), shape)
     assert len(set((chosen // 8).tolist())) == 4
     assert len(set(chosen.tolist())) == 16

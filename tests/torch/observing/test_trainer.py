@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from golden.torch import MixedPrecision, Trainer
-from golden.torch.instruments.observe.rows import ProductRow, RunRow, StepRow
+from golden.torch.instruments.rows import ProductRow, RunRow, StepRow
 from golden.torch.observing import NAME, read_rows
 from golden.torch.training.commands.line import main
 from golden.torch.training.loop import TrainingLoop

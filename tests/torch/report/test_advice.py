@@ -8,7 +8,7 @@ import yaml
 from golden.torch.instruments.report.advice import case_of, merged
 from golden.torch.instruments.report.limits import LIMITS
 from golden.torch.instruments.report.rules import RULES, advice
-from golden.torch.instruments.report.views import advice_text, levels_text, run_view
+from golden.torch.instruments.report.views import RunView, advice_text, levels_text
 from golden.torch.settings.level_map import LevelMap
 from tests.torch.report.made_up import events, histogram, product, run_of, step
 
@@ -217,7 +217,7 @@ def test_map_that_was_tried_and_does_not_help_is_not_offered(tmp_path):
         ("other", trial({"head": {"fwd": 0}}, helps=False), levels),
         ("none", step(4), levels),
     ):
-        view = run_view(case_of(run_of(tmp_path / name, [*lines, line])))
+        view = RunView(case_of(run_of(tmp_path / name, [*lines, line])))
         ((_, said),) = view.advice
         assert (said.levels, bool(view.levels)) == (kept, bool(kept))
         shown = view.trial if kept else said.change

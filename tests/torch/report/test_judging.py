@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from golden.torch.instruments.report.comparison import _difference
 from golden.torch.instruments.report.judging import judged, share_of_steps, worst_first
 from golden.torch.instruments.report.limits import LIMITS
+from golden.torch.instruments.report.views import _difference
 from golden.torch.instruments.report.window import window_of
 from golden.torch.instruments.report.words import count, number, percent, power, short_percent, short_power
 from tests.torch.report.made_up import events, histogram, product, run_of, step

@@ -11,7 +11,7 @@ from tests.torch.report.made_up import histogram, product, run_of, settings, ste
 def test_run_has_its_settings_steps_and_layers_in_the_order_of_the_model(tmp_path):
     lines = [product(1, "b"), product(1, "a"), product(1, "a", "gradient_of_input"), step(1), step(2, observed=False)]
     run = run_of(tmp_path, lines, modules=["a", "b"], half="float16", level=2)
-    assert (run.settings.half, run.settings.level, run.settings.modules) == ("float16", 2, ("a", "b"))
+    assert (run.settings.half, run.settings.level, run.settings.modules) == ("float16", 2, ["a", "b"])
     assert [each.step for each in run.steps] == [1, 2]
     assert run.observed == [1]
     assert [(each.module, each.direction) for each in run.layers] == [
@@ -93,7 +93,7 @@ def test_line_in_the_middle_that_is_damaged_is_named(tmp_path):
         ({key: value for key, value in product(1).items() if key != "tensors"}, "'tensors' is missing"),
         (product(1, products={"steps": 1}), "'inexact' is missing"),
         (product(1, products=dict.fromkeys(("steps", "inexact", "underflow", "overflow", "invalid", "swamped"), "1")),
-         "is not what an observed run writes"),
+         "is no line of an observed run"),
         (product(1, tensors={name: histogram("cbfloat16", 0) | {"exponents": {"two": 3}}
                              for name in ("left", "right", "output")}), "exponents: invalid literal"),
         ([1, 2], r"got \[1, 2\], must be an object with a kind"),

@@ -106,5 +106,5 @@ def as_formats(given: Iterable[str] | None, precision: MixedPrecision) -> Format
             raise ValueError(f"formats: got {each!r}, must be of {', '.join(FORMAT_NAMES)}")
     others = tuple(each for each in dict.fromkeys(found) if each != precision.fp16_type)
     if not others:
-        raise ValueError(f"formats: got {found!r}, must have one besides {precision.fp16_type}, that of the precision")
+        raise ValueError(f"formats: got {found!r}, must have one besides the {precision.fp16_type} of the precision")
     return Formats(precision.fp16_type, inner, others)

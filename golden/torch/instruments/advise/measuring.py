@@ -1,4 +1,4 @@
-"""Steps of a model at given levels: the loss and the gradient of its batches, and how far they are from a reference."""
+"""Steps of a model at given levels: products of its layers, loss and gradient, and their distance from a reference."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import flop_registry
 
 from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.common.arguments import loss_of, outputs_of
 from golden.torch.instruments.advise.formats import Formats
-from golden.torch.instruments.advise.products import ProductCount
-from golden.torch.instruments.audit import unchanged
+from golden.torch.instruments.audit import Recorder, unchanged
 
-__all__ = ["Change", "Measured", "Measurement", "loss_function"]
+__all__ = ["PASSES", "Change", "Measured", "Measurement", "ProductCount", "Unit", "loss_function"]
 
 #: Sketched gradients have this many numbers, where whole ones would take more memory than `_MEMORY` bytes.
 _SKETCH = 1 << 16
 _MEMORY = 1 << 28
+_SAMPLE = 8  # rows, columns and matrices of a product whose sums are looked at
 _LOWER = 2.0**-4  # factor of the loss scale after a reference that overflowed
 
 
@@ -45,6 +47,80 @@ def loss_function(model: nn.Module, loss: Callable[[Any, Any], Tensor] | None) -
         return loss_of(dict(outputs_of(result)))
 
     return of_batch
+
+
+#: The passes of a layer; each has its own level.
+PASSES = ("fwd", "bwd")
+
+
+class Unit(NamedTuple):
+    """One pass of one layer, for which a level is chosen."""
+
+    layer: str
+    run: str  # of PASSES
+
+
+class ProductCount(Recorder):
+    """Counts the single products of every unit.
+
+    Attributes
+    ----------
+    products : dict of Unit to int
+        In the order in which the units run first.
+    fixed : int
+        Products that have no level: sums of the gradients of biases and of broadcast operands, always in fp32.
+    largest : dict of Unit to float
+        The largest absolute value that a partial sum takes, of samples of the matrix products, in exact arithmetic.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products: dict[Unit, int] = {}
+        self.fixed = 0
+        self.largest: dict[Unit, float] = {}
+
+    def exact(self, operator: Any, args: tuple[Any, ...]) -> None:
+        """Count the products of a call."""
+        if _is_sum(args):
+            self.fixed += _products(operator, args)
+            return
+        module, run = self.place()
+        unit = Unit(module, "bwd" if run == "backward" else "fwd")
+        self.products[unit] = self.products.get(unit, 0) + _products(operator, args)
+        if operator._schema.name == "cbfloat::matrix_product":
+            self.largest[unit] = max(self.largest.get(unit, 0.0), _largest_sum(*args[:2]))
+
+
+def _is_sum(args: tuple[Any, ...]) -> bool:
+    """Return whether a product is a sum: its left factor is a row of ones."""
+    left = args[0]
+    return left.ndim == 2 and left.shape[0] == 1 and left.shape[1] > 0 and bool((left == 1).all())
+
+
+def _largest_sum(left: Tensor, right: Tensor) -> float:
+    """Return the largest partial sum of samples of a product."""
+    if not left.numel() or not right.numel():
+        return 0.0
+    largest = 0.0
+    for a, b in zip(_matrices(left), _matrices(right), strict=False):
+        rows, columns = (_spread(each, _SAMPLE) for each in (a, b.mT))
+        terms = rows.double().numpy()[:, None, :] * columns.double().numpy()[None, :, :]
+        with np.errstate(invalid="ignore"):
+            largest = max(largest, float(np.abs(np.cumsum(terms, axis=-1)).max()))
+    return largest
+
+
+def _matrices(given: Tensor) -> Tensor:
+    return _spread(given.detach().reshape(-1, *given.shape[-2:]), _SAMPLE)
+
+
+def _spread(given: Tensor, count: int) -> Tensor:
+    return given[:: max(1, len(given) // count)][:count]
+
+
+def _products(operator: Any, args: tuple[Any, ...]) -> int:
+    shapes = tuple(each.to("meta") if isinstance(each, Tensor) else each for each in args)
+    return int(flop_registry[operator.overloadpacket](*shapes, out_val=operator(*shapes))) // 2
 
 
 @dataclass(frozen=True)
@@ -131,7 +207,7 @@ class Measurement:
         if self._formats.others:
             reference = self._run(None)
             if not reference.is_finite:
-                raise ValueError("model: its loss or gradient is not finite in fp32, must be; look at the batches")
+                raise ValueError("model: its loss or gradient is not finite in fp32, must be finite; see the batches")
             self._refer(reference, candidates)
 
     def start(self, levels: Mapping[str, Any], candidates: int) -> tuple[Change, ProductCount]:
@@ -150,8 +226,8 @@ class Measurement:
             if not math.isfinite(step.loss) or self.loss_scale <= 1.0 or self._start is not None:
                 if not self._formats.others:
                     raise ValueError(
-                        "model: its loss or gradient is not finite at level 0, must be; look for what overflows in the "
-                        "model or the batches"
+                        "model: its loss or gradient is not finite at level 0, must be finite; look for overflows in "
+                        "the model or the batches"
                     )
                 self.loss_scale = first
                 return _OVERFLOW, counter
@@ -208,7 +284,7 @@ class Measurement:
             precision = replace(self._precision, precision_opt_level=0, levels=levels or None)
         total = 0.0
         with unchanged(self._model, self._batches, {}):
-            counting = nullcontext() if counter is None else counter.counting(self._model)
+            counting = nullcontext() if counter is None else counter.following(self._model)
             with counting, precision.autocast(self._model):
                 for batch in self._batches:
                     total += self._backward(batch)
@@ -223,6 +299,6 @@ class Measurement:
         """Add the gradients of a batch, times the loss scale, to the gradients of the parameters; return the loss."""
         loss = self._loss(batch)
         if not loss.requires_grad:
-            raise ValueError("loss: got a loss that depends on no parameter, must be of the model")
+            raise ValueError("loss: got a loss that depends on no parameter, must depend on the model's")
         (loss * self.loss_scale).backward()
         return loss.item()

@@ -20,12 +20,10 @@ from golden.torch.common.arguments import check_flags, check_items
 from golden.torch.common.terminal import shown
 from golden.torch.instruments.advise.advice import Advice, AdviceRow, Trial, level_map_of
 from golden.torch.instruments.advise.arguments import as_batches, as_budget, as_chunks, as_levels, as_precision
-from golden.torch.instruments.advise.choosing import Candidate, Choice, Prediction, Setting, Start
-from golden.torch.instruments.advise.combining import Combining
+from golden.torch.instruments.advise.choosing import Candidate, Choice, Combining, Prediction, Setting, Start
 from golden.torch.instruments.advise.costs import Costs
 from golden.torch.instruments.advise.formats import as_formats
-from golden.torch.instruments.advise.measuring import Change, Measurement, loss_function
-from golden.torch.instruments.advise.products import PASSES, ProductCount, Unit
+from golden.torch.instruments.advise.measuring import PASSES, Change, Measurement, ProductCount, Unit, loss_function
 
 __all__ = ["Search", "advise"]
 
@@ -200,7 +198,7 @@ class Search:
         if self._starts[nearest] == math.inf:
             raise ValueError(
                 "model: its loss or gradient is not finite at level 0 in any of the formats, must be in one; name a "
-                "format with more range, or look for what overflows in the model"
+                "format with more range, or look for overflows in the model"
             )
         self._base = Setting(0, None, nearest)
         self._reference_steps = measurement.steps

@@ -160,7 +160,7 @@ class Attribution:
         if module is None and owner is None and other is not None:
             say_once(
                 f"observe: got a product of {type(other).__name__}, which is no module of the observed "
-                f"{type(self._model).__name__}: it is left out; observe a module that has both as modules to see both"
+                f"{type(self._model).__name__}: it is left out; observe a module that contains both to see both"
             )
             return None, operation or "matmul"
         if module is None or (owner is not None and (not module or owner.startswith(f"{module}."))):

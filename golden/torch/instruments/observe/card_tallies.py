@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -13,12 +11,11 @@ from golden.arrays.requests import steps_of
 from golden.cuda.counting import NUMBERS, SLOTS, counts_of
 from golden.formats import FloatFormat
 from golden.reduction import Reduction
-from golden.torch.instruments.observe.card_samples import CardPiece, CardProduct, chosen_rows, first_row
-from golden.torch.instruments.observe.counting import Counted, Distance
-from golden.torch.instruments.observe.histograms import Histogram
+from golden.torch.instruments.observe.samples import Piece, Product, chosen_rows, first_row
+from golden.torch.instruments.observe.tallies import Counted, Tally
 from golden.torch.products.gpu.counting import add_exponents, counted_product
 
-__all__ = ["CardTally", "HostTally"]
+__all__ = ["CardTally"]
 
 # Parts of the record: counts; the witness: how often there was one (0 or 1), its steps and results; results
 # that were lost, and those that were compared; distances, which are doubles; histograms.
@@ -33,16 +30,6 @@ _NOT_FINITE = 2  # the last numbers of a histogram
 _DOUBLE_BIAS, _DOUBLE_FRACTION = 1023, 52
 
 
-class HostTally(Protocol):
-    """The target of the tally of a card: see `golden.torch.instruments.observe.tallies.Tally`."""
-
-    counted: Counted
-    witness: Counted
-    left: Histogram
-    right: Histogram
-    output: Histogram
-
-
 class CardTally:
     """The products so far.
 
@@ -55,23 +42,22 @@ class CardTally:
         self.record = torch.zeros(_SIZE, dtype=torch.int64, device=device)
         self._products = self._promotions = self._results = 0
 
-    def add(self, product: CardProduct, result: Tensor, reduction: Reduction, count: int, step: int) -> int:
+    def add(self, product: Product, result: Tensor, reduction: Reduction, count: int, step: int) -> int:
         """Count values, and `count` rows of a product; return how many there are. Nothing waits for the card."""
-        with torch.no_grad(), torch._C._DisableTorchDispatch():
-            before = self._not_finite(_OUTPUT)
-            for tensor, part in zip((*product.operands, result), (_LEFT, _RIGHT, _OUTPUT), strict=True):
-                add_exponents(tensor, self.record[part])
-            rows = chosen_rows(product.shape, count, step, result.device)
-            for each in rows:
-                self._add_piece(product.piece(each), reduction)
-            if product.bad_rows is not None:
-                self._add_witness(before, product, result, reduction)
+        before = self._not_finite(_OUTPUT)
+        for tensor, part in zip((*product.operands, result), (_LEFT, _RIGHT, _OUTPUT), strict=True):
+            add_exponents(tensor, self.record[part])
+        rows = chosen_rows(product.shape, count, step, result.device)
+        for each in rows:
+            self._add_piece(product.piece(each), reduction)
+        if product.bad_rows is not None:
+            self._add_witness(before, product, result, reduction)
         return sum(len(each.within) for each in rows)
 
     def _not_finite(self, part: slice) -> Tensor:
         return self.record[part][-_NOT_FINITE:].sum(0, keepdim=True)
 
-    def _add_piece(self, piece: CardPiece, reduction: Reduction) -> None:
+    def _add_piece(self, piece: Piece, reduction: Reduction) -> None:
         left, right, initial = piece
         reference = torch.empty((len(left), right.shape[1]), dtype=torch.float32, device=left.device)
         values, counted = counted_product(
@@ -84,7 +70,7 @@ class CardTally:
         self._add_distance(values, reference, reduction.result)
 
     def _add_distance(self, values: Tensor, reference: Tensor, fmt: FloatFormat) -> None:
-        """Add distances from the fp32 results, as `Distance.add` does."""
+        """Add distances from the fp32 results, as `Counted.compare` does."""
         both = values.isfinite() & reference.isfinite()
         exact = reference.double().where(both, 0.0)
         away = (values.double() - exact).abs().where(both, 0.0)
@@ -97,7 +83,7 @@ class CardTally:
         sums[3:] = torch.maximum(sums[3:], units.amax())
         self.record[_COMPARED] += both.sum()
 
-    def _add_witness(self, before: Tensor, product: CardProduct, result: Tensor, reduction: Reduction) -> None:
+    def _add_witness(self, before: Tensor, product: Product, result: Tensor, reduction: Reduction) -> None:
         """Count the first row that is not finite, if it is the first of all calls and no operand tells why."""
         assert product.bad_rows is not None
         is_new = (self._not_finite(_OUTPUT) > before) & (self.record[_TAKEN : _TAKEN + 1] == 0)
@@ -109,14 +95,14 @@ class CardTally:
         for place, number in zip(range(_TAKEN, _LOST), (1, *steps, results), strict=True):
             self.record[place : place + 1].add_(taken, alpha=number)
 
-    def settle(self, tally: HostTally, record: NDArray[np.int64]) -> None:
+    def settle(self, tally: Tally, record: NDArray[np.int64]) -> None:
         """Add the content of the record, which has been read, to a tally of the host."""
         for histogram, part in ((tally.left, _LEFT), (tally.right, _RIGHT), (tally.output, _OUTPUT)):
-            histogram.add_counted(record[part])
+            histogram.slots += record[part]
         counts = counts_of(record[_COUNTED], self._products, self._promotions)
-        difference, reference, ulp, largest = record[_DISTANCE].view(np.float64).tolist()
-        distance = Distance(difference, reference, ulp, largest, int(record[_COMPARED]))
-        tally.counted.merge(Counted(counts, distance, int(record[_LOST]), self._results))
+        lost, compared = record[_LOST], record[_COMPARED]
+        distances = record[_DISTANCE].view(np.float64).tolist()
+        tally.counted.merge(Counted(counts, int(lost), self._results, int(compared), *distances))
         taken, products, promotions, results = record[_OF_WITNESS].tolist()
         if taken and not tally.witness.results:
             tally.witness.merge(Counted(counts_of(record[_WITNESS], products, promotions), results=results))

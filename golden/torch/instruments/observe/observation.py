@@ -18,14 +18,15 @@ from golden import __version__
 from golden.reduction import DEFAULT_CHUNK
 from golden.torch.common.arguments import check_count
 from golden.torch.common.processes import rank, world_size
-from golden.torch.instruments.observe.causes import cause_of
 from golden.torch.instruments.observe.observer import Observer
 from golden.torch.instruments.observe.report import ObservationReport
-from golden.torch.instruments.observe.rows import FirstBadRow, Row, RunRow, StepRow
+from golden.torch.instruments.observe.tallies import cause_of, merged
 from golden.torch.instruments.observe.trial import LevelTrial
-from golden.torch.instruments.observe.writing import Board, ObservationFile, merged
+from golden.torch.instruments.observe.writing import Board, ObservationFile
+from golden.torch.instruments.rows import FirstBadRow, Row, RunRow, StepRow
 from golden.torch.settings.half import current_half
 from golden.torch.settings.levels import model_level
+from golden.torch.settings.plan import plan_of
 from golden.torch.settings.scopes import Settings, scopes
 
 __all__ = ["Observation", "ObservationSettings", "as_settings", "observe"]
@@ -181,7 +182,7 @@ class Observation:
 
     def __enter__(self) -> ObservationReport:
         if scopes.observation is not None:
-            raise RuntimeError("observe: another observation is under way in this thread, and must end before")
+            raise RuntimeError("observe: another observation is under way in this thread, must end first")
         if self._folder is not None and rank() == 0:
             self._file = ObservationFile(self._folder, self._step)
             for row in self._file.kept:
@@ -306,14 +307,18 @@ class Observation:
 
     def _run_row(self, observer: Observer | None) -> RunRow:
         settings = self._precision or (None if observer is None else observer.precision)
-        half = current_half() if settings is None else settings.half
+        if settings is None:
+            settings = Settings(current_half(), model_level(), DEFAULT_CHUNK, enabled=True)
+        half, level, chunk, rule = settings.half, settings.level, settings.chunk, settings.rule
+        reduction = plan_of(half, level, level, chunk, rule).reduction
         model = getattr(self._model, "_orig_mod", self._model)
         return RunRow(
             model=type(model).__name__,
             half=half.name,
-            level=model_level() if settings is None else settings.level,
-            chunk=DEFAULT_CHUNK if settings is None else settings.chunk,
-            rounding=str(half.rounding),
+            level=level,
+            chunk=chunk,
+            rounding=str(reduction.rounding),
+            reduction=str(reduction),
             every=self._settings.every,
             modules=[name for name, _ in model.named_modules()],
             cbfloat=__version__,

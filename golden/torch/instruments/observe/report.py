@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from golden.torch.common.arguments import check_count
-from golden.torch.instruments.observe.rows import FirstBadRow, ProductRow, Row, RunRow, StepRow, TrialRow
 from golden.torch.instruments.report.advice import Advice, Case, LevelMap, case_of, merged
 from golden.torch.instruments.report.reading import Reader
 from golden.torch.instruments.report.rules import advice
 from golden.torch.instruments.report.views import advice_text
+from golden.torch.instruments.rows import FirstBadRow, ProductRow, Row, RunRow, StepRow, TrialRow
 
 __all__ = ["ObservationReport", "WorstPlace"]
 

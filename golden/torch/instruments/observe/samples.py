@@ -1,41 +1,36 @@
 """The part of a product that is counted: a few rows of its result, with all that they are made of.
 
 Rows are numbered through all matrices of a product. Of each kind of product, the functions give pieces: small matrix
-products whose results are rows of the whole one, bit for bit.
+products whose results are rows of the whole one, bit for bit. Everything stays on the device of the tensors, and
+nothing waits for it: rows are tensors, so that a card may choose one itself, the first whose results are not finite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+import torch
+import torch.nn.functional as F
+from torch import Tensor
 
-from golden.torch.products.windows import Geometry, padded, tables
+from golden.torch.products.windows import Geometry, tables
 
 __all__ = [
-    "MOST_MATRICES",
     "Piece",
+    "Product",
+    "Rows",
     "Shape",
     "chosen_rows",
+    "first_row",
     "of_convolution",
     "of_kernels",
     "of_matrices",
     "of_transposed",
-    "shape_of_convolution",
-    "shape_of_kernels",
-    "shape_of_matrices",
-    "shape_of_transposed",
 ]
 
-Values = NDArray[np.float32]
-_Rows = NDArray[np.int64]
-_Lengths = tuple[int, ...]
-
-#: Matrices of a batch from which rows are taken.
-MOST_MATRICES = 4
+_MOST_MATRICES = 4  # of a batch from which rows are taken
 
 
 class Shape(NamedTuple):
@@ -47,134 +42,169 @@ class Shape(NamedTuple):
     length: int
 
 
+class Rows(NamedTuple):
+    """Rows of one matrix of a product: its number, a tensor of one element, and theirs within it; int64."""
+
+    matrix: Tensor
+    within: Tensor
+
+
 class Piece(NamedTuple):
     """Rows of a result: ``initial + left @ right``, with the shapes (m, N), (m, K) and (K, N)."""
 
-    left: Values
-    right: Values
-    initial: Values | None
+    left: Tensor
+    right: Tensor
+    initial: Tensor | None
 
 
-def chosen_rows(shape: Shape, count: int, step: int) -> _Rows:
-    """Return the numbers of `count` rows, or of all if they are fewer: spread evenly, and others in every step."""
-    matrices = min(shape.matrices, MOST_MATRICES)
+class Product(NamedTuple):
+    """A product.
+
+    Parameters
+    ----------
+    operands : tuple of Tensor
+        The left one and the right one.
+    shape : Shape
+    piece : callable
+        Gives the piece with some rows.
+    bad_rows : callable, optional
+        Tells of a result which of its rows are not finite, in order.
+    """
+
+    operands: tuple[Tensor, Tensor]
+    shape: Shape
+    piece: Callable[[Rows], Piece]
+    bad_rows: Callable[[Tensor], Tensor] | None
+
+
+def chosen_rows(shape: Shape, count: int, step: int, device: torch.device | None = None) -> list[Rows]:
+    """Return `count` rows, or all if they are fewer: spread evenly, and others in every step."""
+    matrices = min(shape.matrices, _MOST_MATRICES)
     of_each = min(shape.rows, max(1, count // matrices)) if matrices else 0
-    which = _spread(shape.matrices, matrices, step)
-    return (which[:, np.newaxis] * shape.rows + _spread(shape.rows, of_each, step)).ravel()
+    within = _spread(shape.rows, of_each, step, device)
+    return [Rows(matrix, within) for matrix in _spread(shape.matrices, matrices, step, device).split(1) if of_each]
 
 
-def _spread(total: int, count: int, step: int) -> _Rows:
-    return np.sort((np.arange(count, dtype=np.int64) * total // max(1, count) + step) % max(1, total))
+def _spread(total: int, count: int, step: int, device: torch.device | None) -> Tensor:
+    numbers = torch.arange(count, dtype=torch.int64, device=device)
+    return (_over(numbers * total, max(1, count)) + step).remainder(max(1, total)).sort().values
 
 
-def _by_matrix(rows: _Rows, shape: Shape) -> Iterator[tuple[int, _Rows]]:
-    """Give each matrix from which rows are taken, and their numbers within it."""
-    matrices, within = np.divmod(rows, shape.rows)
-    for matrix in np.unique(matrices).tolist():
-        yield matrix, within[matrices == matrix]
+def _over(numbers: Tensor, divisor: int) -> Tensor:
+    return numbers.div(divisor, rounding_mode="floor")
 
 
-def shape_of_matrices(a: _Lengths, b: _Lengths) -> Shape:
-    """Return the shape of a product of matrices (..., M, K) by (..., K, N)."""
-    batch = np.broadcast_shapes(a[:-2], b[:-2])
-    if prod(b[:-2]) == 1:  # one matrix for the whole batch, whose rows form one product
-        return Shape(1, prod(batch) * a[-2], b[-1], a[-1])
-    return Shape(prod(batch), a[-2], b[-1], a[-1])
+def first_row(bad: Tensor, shape: Shape) -> Rows:
+    """Return the first row for which something holds, given for all rows in order; row 0 if it never does."""
+    number = bad.flatten().to(torch.uint8).argmax(0, keepdim=True)
+    return Rows(_over(number, shape.rows), number.remainder(shape.rows))
 
 
-def shape_of_convolution(x: _Lengths, kernels: _Lengths, geometry: Geometry) -> Shape:
-    """Return the sample of a convolution: a matrix for each group, rows for windows, columns for output channels."""
-    places = prod(geometry.positions(x[2:], kernels[2:]))
-    return Shape(geometry.groups, x[0] * places, kernels[0] // max(1, geometry.groups), prod(kernels[1:]))
+def _places(numbers: Tensor, lengths: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """Return where elements are that are counted along axes of these lengths, the last of which varies fastest."""
+    found = []
+    for length in reversed(lengths):
+        found.append(numbers.remainder(length))
+        numbers = _over(numbers, length)
+    return tuple(reversed(found))
 
 
-def shape_of_kernels(gradient: _Lengths, x: _Lengths, size: _Lengths, geometry: Geometry) -> Shape:
-    """Return the sample of a gradient of kernels: a row for each element of a window, a column for each channel."""
-    groups = max(1, geometry.groups)
-    return Shape(geometry.groups, x[1] // groups * prod(size), gradient[1] // groups, x[0] * prod(gradient[2:]))
-
-
-def shape_of_transposed(g: _Lengths, kernels: _Lengths, geometry: Geometry) -> Shape:
-    """Return the sample of a transposed convolution before overlaps are added: a row for each input position."""
-    return Shape(geometry.groups, g[0] * prod(g[2:]), prod(kernels[1:]), kernels[0] // max(1, geometry.groups))
-
-
-def of_matrices(a: Values, b: Values, initial: Values | None, rows: _Rows | None = None) -> tuple[Shape, list[Piece]]:
-    """Return the shape of ``initial + a @ b``, (..., M, K) by (..., K, N), and pieces with these rows of it."""
-    shape = shape_of_matrices(a.shape, b.shape)
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+def of_matrices(a: Tensor, b: Tensor, initial: Tensor | None) -> Product:
+    """Return the product ``initial + a @ b``, (..., M, K) by (..., K, N)."""
+    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     whole = (*batch, a.shape[-2], b.shape[-1])
-    if rows is None:
-        return shape, []
-    x, start = np.broadcast_to(a, (*whole[:-1], a.shape[-1])), None
-    y = b.reshape(b.shape[-2:]) if shape.matrices == 1 else np.broadcast_to(b, (*batch, *b.shape[-2:]))
-    if initial is not None:
-        start = np.broadcast_to(initial, whole)
-    pieces = []
-    for matrix, within in _by_matrix(rows, shape):
-        places = np.unravel_index(matrix * shape.rows + within, whole[:-1])
-        right = y if y.ndim == 2 else y[np.unravel_index(matrix, batch)]
-        pieces.append(Piece(x[places], right, None if start is None else start[places]))
-    return shape, pieces
+    is_shared = prod(b.shape[:-2]) == 1  # one matrix for the whole batch, whose rows form one product
+    matrices = (1, prod(batch)) if is_shared else (prod(batch), 1)
+    shape = Shape(matrices[0], matrices[1] * a.shape[-2], b.shape[-1], a.shape[-1])
+
+    def piece(rows: Rows) -> Piece:
+        places = _places(rows.matrix * shape.rows + rows.within, whole[:-1])
+        if is_shared:
+            right = b.reshape(b.shape[-2:])
+        else:
+            right = b.expand(*batch, *b.shape[-2:])[_places(rows.matrix, tuple(batch))][0]
+        start = None if initial is None else initial.expand(whole)[places]
+        return Piece(a.expand(*whole[:-1], a.shape[-1])[places], right, start)
+
+    return Product((a, b), shape, piece, lambda values: values.isfinite().all(-1).logical_not())
 
 
-def _windows(
-    x: Values, size: tuple[int, ...], geometry: Geometry
-) -> tuple[Values, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """Return padded values as a vector, and where items, groups, elements of a window and positions begin in it."""
-    data, counts = padded(x, geometry), geometry.positions(x.shape[2:], size)
-    return data.reshape(-1), tables(data.shape, size, counts, geometry.steps, geometry.gaps, geometry.groups)
+class _Windows:
+    """The padded values of a tensor (B, C, ...) as a vector, and where its windows begin in it.
+
+    Attributes
+    ----------
+    data : Tensor
+    items, groups, elements, positions : Tensor
+        Where the items, the groups, the elements of a window and the positions begin.
+    """
+
+    def __init__(self, x: Tensor, size: tuple[int, ...], geometry: Geometry) -> None:
+        sides = list(zip(geometry.sides[::2], geometry.sides[1::2], strict=True))
+        around = [side for pair in reversed(sides) for side in pair]
+        padded = (F.pad(x, around) if any(around) else x).contiguous()
+        counts = geometry.positions(tuple(x.shape[2:]), size)
+        key = (tuple(padded.shape), size, counts, geometry.steps, geometry.gaps, geometry.groups)
+        self.data = padded.flatten()
+        if x.is_cuda:
+            from golden.torch.products.gpu.devices import constant  # not before there is a card to use it
+
+            found = [constant(x.device, ("begin", at, *key), lambda at=at: tables(*key)[at]) for at in range(4)]  # type: ignore[misc]
+        else:
+            found = [torch.from_numpy(each) for each in tables(*key)]
+        self.items, self.groups, self.elements, self.positions = found
 
 
-def of_convolution(
-    x: Values, kernels: Values, bias: Values | None, geometry: Geometry, rows: _Rows | None = None
-) -> tuple[Shape, list[Piece]]:
-    """Return the shape of a convolution, and pieces with these rows of it."""
-    shape, size = shape_of_convolution(x.shape, kernels.shape, geometry), kernels.shape[2:]
-    if rows is None:
-        return shape, []
-    places, outputs = prod(geometry.positions(x.shape[2:], size)), shape.columns
-    data, (items, groups, window, positions) = _windows(x, size, geometry)
-    matrices = kernels.reshape(geometry.groups, outputs, shape.length)
-    pieces = []
-    for group, within in _by_matrix(rows, shape):
-        starts = items[within // places] + groups[group] + positions[within % places]
+def of_convolution(x: Tensor, kernels: Tensor, bias: Tensor | None, geometry: Geometry) -> Product:
+    """Return a convolution: a matrix for each group, rows for windows, columns for output channels."""
+    groups, size = geometry.groups, tuple(kernels.shape[2:])
+    places = prod(geometry.positions(tuple(x.shape[2:]), size))
+    shape = Shape(groups, x.shape[0] * places, kernels.shape[0] // max(1, groups), prod(kernels.shape[1:]))
+
+    def piece(rows: Rows) -> Piece:
+        windows = _Windows(x, size, geometry)
+        starts = windows.items[_over(rows.within, places)] + windows.groups[rows.matrix]
+        starts = starts + windows.positions[rows.within.remainder(places)]
+        right = kernels.reshape(groups, shape.columns, shape.length)[rows.matrix][0].mT
         start = None
         if bias is not None:
-            start = np.broadcast_to(bias.reshape(geometry.groups, outputs)[group], (len(within), outputs))
-        pieces.append(Piece(data[starts[:, np.newaxis] + window], matrices[group].T, start))
-    return shape, pieces
+            start = bias.reshape(groups, shape.columns)[rows.matrix].expand(len(rows.within), shape.columns)
+        return Piece(windows.data[starts[:, None] + windows.elements], right, start)
+
+    def bad(values: Tensor) -> Tensor:
+        each = values.reshape(len(values), groups, -1, prod(values.shape[2:]))
+        return each.isfinite().all(2).logical_not().transpose(0, 1)
+
+    return Product((x, kernels), shape, piece, bad)
 
 
-def of_kernels(
-    gradient: Values, x: Values, size: tuple[int, ...], geometry: Geometry, rows: _Rows | None = None
-) -> tuple[Shape, list[Piece]]:
-    """Return the shape of the gradient of kernels, and pieces with these rows of it."""
-    shape = shape_of_kernels(gradient.shape, x.shape, size, geometry)
-    if rows is None:
-        return shape, []
-    outputs, places = shape.columns, prod(gradient.shape[2:])
-    data, (items, groups, window, positions) = _windows(x, size, geometry)
-    begins = (items[:, np.newaxis] + positions).ravel()
-    each = gradient.reshape(len(x), geometry.groups, outputs, places)
-    pieces = []
-    for group, within in _by_matrix(rows, shape):
-        left = data[groups[group] + window[within][:, np.newaxis] + begins]
-        pieces.append(Piece(left, each[:, group].transpose(0, 2, 1).reshape(-1, outputs), None))
-    return shape, pieces
+def of_kernels(gradient: Tensor, x: Tensor, size: tuple[int, ...], geometry: Geometry) -> Product:
+    """Return the gradient of kernels: a row for each element of a window, a column for each output channel."""
+    groups, places = geometry.groups, prod(gradient.shape[2:])
+    channels, columns = x.shape[1] // max(1, groups), gradient.shape[1] // max(1, groups)
+    shape = Shape(groups, channels * prod(size), columns, x.shape[0] * places)
+
+    def piece(rows: Rows) -> Piece:
+        windows = _Windows(x, size, geometry)
+        starts = windows.groups[rows.matrix] + windows.elements[rows.within]
+        left = windows.data[starts[:, None] + (windows.items[:, None] + windows.positions).flatten()]
+        each = gradient.reshape(len(x), groups, columns, places)[:, rows.matrix][:, 0]
+        return Piece(left, each.transpose(1, 2).reshape(shape.length, columns), None)
+
+    def bad(values: Tensor) -> Tensor:
+        return values.reshape(groups, len(values) // groups, -1).isfinite().all(1).logical_not()
+
+    return Product((x, gradient), shape, piece, bad)
 
 
-def of_transposed(
-    g: Values, kernels: Values, geometry: Geometry, rows: _Rows | None = None
-) -> tuple[Shape, list[Piece]]:
-    """Return the shape of a transposed convolution before overlaps are added, and pieces with these rows of it."""
-    shape = shape_of_transposed(g.shape, kernels.shape, geometry)
-    if rows is None:
-        return shape, []
-    places, inputs = prod(g.shape[2:]), shape.length
-    each = g.reshape(len(g), geometry.groups, inputs, places)
-    matrices = kernels.reshape(geometry.groups, inputs, shape.columns)
-    return shape, [
-        Piece(each[within // places, group, :, within % places], matrices[group], None)
-        for group, within in _by_matrix(rows, shape)
-    ]
+def of_transposed(g: Tensor, kernels: Tensor, geometry: Geometry) -> Product:
+    """Return a transposed convolution before overlaps are added: a row for each input position."""
+    groups, places = geometry.groups, prod(g.shape[2:])
+    shape = Shape(groups, g.shape[0] * places, prod(kernels.shape[1:]), kernels.shape[0] // max(1, groups))
+
+    def piece(rows: Rows) -> Piece:
+        each = g.reshape(len(g), groups, shape.length, places)
+        left = each[_over(rows.within, places), rows.matrix, :, rows.within.remainder(places)]
+        return Piece(left, kernels.reshape(groups, shape.length, shape.columns)[rows.matrix][0], None)
+
+    return Product((g, kernels), shape, piece, None)

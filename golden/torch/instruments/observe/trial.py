@@ -21,9 +21,10 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from golden.torch.amp.precision import precision
 from golden.torch.common.terminal import say_once
 from golden.torch.instruments.audit import is_compiled, unchanged
-from golden.torch.instruments.observe.rows import TrialRow
+from golden.torch.instruments.rows import TrialRow
 from golden.torch.settings.level_map import LevelMap
 from golden.torch.settings.mapped import mapped
+from golden.torch.settings.reductions import is_by_a_machine, reduction_in
 from golden.torch.settings.scopes import Process, Settings, scopes
 
 __all__ = ["LevelTrial"]
@@ -110,7 +111,7 @@ class LevelTrial:
         given = [each for each in tree_leaves((args, kwargs, results)) if isinstance(each, Tensor)]
         settings = scopes.precisions[-1] if scopes.precisions else None
         is_plain = all(type(each) in (Tensor, nn.Parameter) for each in given)
-        if settings is None or not settings.enabled or settings.half.accumulator is not None or scopes.pols:
+        if settings is None or not settings.enabled or is_by_a_machine(settings.rule) or scopes.pols:
             return
         if not is_plain or torch._C._functorch.peek_interpreter_stack() is not None:
             return
@@ -157,7 +158,7 @@ class LevelTrial:
             products = Process.products
             results = _differentiable(self._model(*call.args, **call.kwargs))
             if not scopes.precisions[-1].enabled and Process.products != products:
-                raise NotImplementedError("the model enters a precision of its own")
+                raise NotImplementedError("the model enters its own precision")
             gradients = torch.autograd.grad(results, parameters, call.gradients, allow_unused=True)
         return [*(each.detach() for each in results), *gradients]
 
@@ -185,13 +186,15 @@ def _differentiable(results: Any) -> list[Tensor]:
 def _precision(
     settings: Settings, levels: Mapping[str, Any] | None = None, model: nn.Module | None = None
 ) -> precision:
+    rule = reduction_in(settings.rule)
     return precision(
         settings.half,
         settings.level,
         settings.chunk,
         unseen=settings.unseen,
-        rounding=settings.half.rounding,
-        out_rounding=settings.half.out_rounding,
+        rounding=rule.rounding,
+        out_rounding=rule.out_rounding,
+        subnormals=rule.subnormals,
         levels=levels,
         model=model,
     )

@@ -1,4 +1,4 @@
-"""Where observations go: to process 0, into the file of a run, to TensorBoard."""
+"""Where observations go: into the file of a run, to TensorBoard."""
 
 from __future__ import annotations
 
@@ -7,19 +7,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-import torch.distributed as dist
-
 from golden.flags import EVENTS
 from golden.torch.common.arguments import make_folder
-from golden.torch.common.processes import rank, world_size
-from golden.torch.instruments.observe.rows import ProductRow, Row, RunRow, StepRow, TrialRow, read_rows
-from golden.torch.instruments.observe.tallies import Key, Tally
+from golden.torch.instruments.rows import NAME, ProductRow, Row, RunRow, StepRow, TrialRow, read_rows
 from golden.torch.utils.tensorboard import SummaryWriter
 
-__all__ = ["NAME", "Board", "ObservationFile", "merged"]
-
-
-NAME = "observations.jsonl"
+__all__ = ["Board", "ObservationFile"]
 
 
 class ObservationFile:
@@ -114,20 +107,3 @@ class Board:
     def close(self) -> None:
         """Close the event file."""
         self._writer.close()
-
-
-def merged(mine: dict[Key, Tally]) -> dict[Key, Tally]:
-    """Return the sums over all processes on process 0, in its order, and nothing elsewhere. Every process must ask."""
-    if world_size() == 1:
-        return mine
-    of_ranks: list[dict[Key, Tally] | None] | None = [None] * world_size() if rank() == 0 else None
-    dist.gather_object(mine, of_ranks)
-    if of_ranks is None:
-        return {}
-    for other in of_ranks[1:]:
-        for key, tally in (other or {}).items():
-            if key in mine:
-                mine[key].merge(tally)
-            else:
-                mine[key] = tally
-    return mine

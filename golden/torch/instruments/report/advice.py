@@ -15,12 +15,11 @@ __all__ = [
     "Advice",
     "Case",
     "LevelMap",
-    "Rule",
+    "about",
     "case_of",
     "good",
     "is_fixed",
     "merged",
-    "new_levels",
     "places",
     "precision",
     "scale",
@@ -78,23 +77,6 @@ class Case:
         return (each for each in self.layers if each.layer.direction != "forward")
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule: when it speaks, in words, and the function that decides.
-
-    Parameters
-    ----------
-    name : str
-    when : str
-    speak : callable
-        Takes a case, returns advice or None.
-    """
-
-    name: str
-    when: str
-    speak: Callable[[Case], Advice | None]
-
-
 def case_of(run: Run) -> Case:
     """Collect the facts that the rules need."""
     return Case(run, judged(run), window_of(run))
@@ -113,16 +95,29 @@ def places(found: Iterable[tuple[Judged, float]]) -> tuple[str, tuple[str, ...]]
     return said, tuple(f"{where(each)}: {percent(part)}" for each, part in ordered)
 
 
-def new_levels(layers: Iterable[Judged], level: Callable[[int], int]) -> LevelMap:
-    """Return the levels that some layers should have, each a function of the level that it has.
+def about(
+    given: Iterable[tuple[Judged, float | None]],
+    title: str,
+    because: str,
+    change: str,
+    level: Callable[[int], int] | None = None,
+    setting: str = "",
+) -> Advice | None:
+    """Return advice about layers, each given with a share; None if no share is above 0.
 
-    Products outside of the modules, and those that a compiler hides, have no path that a map could name.
+    In `because`, ``{places}`` stands for them. `level` gives each a new level for the level that it has.
     """
-    return merged(
+    found = [(each, share) for each, share in given if share]
+    if not found:
+        return None
+    said, layers = places(found)
+    # Products outside of the modules, and those that a compiler hides, have no path that a map could name.
+    levels: LevelMap = merged(
         {each.layer.module: {"fwd" if each.layer.direction == "forward" else "bwd": level(each.layer.level)}}
-        for each in layers
-        if each.layer.module and not each.layer.module.startswith("(")
+        for each, _ in found
+        if level is not None and each.layer.module and not each.layer.module.startswith("(")
     )
+    return Advice(title, because.replace("{places}", said), change, layers, levels, setting)
 
 
 def merged(maps: Iterable[LevelMap]) -> LevelMap:

@@ -12,12 +12,11 @@ from markupsafe import Markup, escape
 from golden.files import write_whole
 from golden.torch.instruments.report import histograms, timeline, words
 from golden.torch.instruments.report.advice import case_of
-from golden.torch.instruments.report.comparison import comparison
 from golden.torch.instruments.report.limits import EVENTS, IN_A_STEP, LIMITS
 from golden.torch.instruments.report.reading import read_run
 from golden.torch.instruments.report.records import PASSES, Run
 from golden.torch.instruments.report.rules import RULES
-from golden.torch.instruments.report.views import levels_text, run_view
+from golden.torch.instruments.report.views import RunView, comparison, levels_text
 
 __all__ = ["names_of", "page", "write_report"]
 
@@ -81,7 +80,7 @@ def page(runs: Sequence[Run]) -> str:
         environment.filters[name] = getattr(words, name)
     environment.filters["breakable"] = _breakable
     return environment.get_template("page.html.jinja").render(
-        runs=[run_view(case) for case in cases],
+        runs=[RunView(case) for case in cases],
         comparison=comparison(cases) if len(cases) > 1 else None,
         overlay=timeline.timeline(runs) if len(runs) > 1 else None,
         limits=LIMITS,

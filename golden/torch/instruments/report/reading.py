@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from golden.counts import COUNTED
@@ -26,20 +26,16 @@ from golden.torch.instruments.report.records import (
     scale_exponent,
 )
 from golden.torch.instruments.report.words import number
+from golden.torch.instruments.rows import NAME, VERSION
 
-__all__ = ["FILE", "VERSION", "Reader", "read_run", "run_file"]
+__all__ = ["Reader", "read_run", "run_file"]
 
-#: The file in the folder of a run.
-FILE = "observations.jsonl"
-#: The version of its lines.
-VERSION = 1
 
 _HOW = (
     "train with Trainer(observe=20), with observe: {every: 20} in the run file, or in "
     "`with cstorch.observe(model, every=20, folder=...)`"
 )
 _OTHERS = (".yaml", ".yml", ".csv", ".html")  # beside it in the folder of a run
-_SETTINGS, _STEP, _TRIAL = TypeAdapter(Settings), TypeAdapter(Step), TypeAdapter(Trial)
 _counts = itemgetter(*COUNTED)
 _distances = itemgetter("relative", "ulp_mean", "ulp_max")
 _UNKNOWN = (math.nan,) * 3
@@ -57,13 +53,13 @@ def run_file(place: Path) -> Path:
     """
     if place.is_file():
         if place.suffix in _OTHERS:
-            raise ValueError(f"RUN: got {place}, must be the folder of a run, or its {FILE}")
+            raise ValueError(f"RUN: got {place}, must be the folder of a run, or its {NAME}")
         return place
     if not place.is_dir():
         raise ValueError(f"RUN: got {place}, which is not there; give the folder of a run")
-    if not (place / FILE).is_file():
-        raise ValueError(f"RUN: got {place}, which has no {FILE}; {_HOW}")
-    return place / FILE
+    if not (place / NAME).is_file():
+        raise ValueError(f"RUN: got {place}, which has no {NAME}; {_HOW}")
+    return place / NAME
 
 
 def read_run(place: Path, name: str, advance: Callable[[int], None] = lambda size: None) -> Run:
@@ -109,7 +105,7 @@ def read_run(place: Path, name: str, advance: Callable[[int], None] = lambda siz
                 raise ValueError(f"{path}: line {number}: {where}: got {first['input']!r}: {first['msg']}") from None
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 wrong = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-                raise ValueError(f"{path}: line {number} is not what an observed run writes: {wrong}") from None
+                raise ValueError(f"{path}: line {number} is no line of an observed run: {wrong}") from None
     advance(unread)
     try:
         return reader.finished()
@@ -145,13 +141,13 @@ class Reader:
             case "product":
                 self._take_product(line)
             case "step":
-                self._take_step(_STEP.validate_python(line))
+                self._take_step(Step.model_validate(line))
             case "first_bad":
                 self._bad.append(_bad_step(line))
             case "run":
                 self._take_settings(line)
             case "trial":
-                self._trial = _TRIAL.validate_python(line)
+                self._trial = Trial.model_validate(line)
             case other:
                 self._unknown.add(str(other))
 
@@ -160,7 +156,7 @@ class Reader:
             raise _Refused(
                 f"version: got {line.get('version')!r}, must be {VERSION}; use the cbfloat that wrote the file"
             )
-        settings = _SETTINGS.validate_python(line)
+        settings = Settings.model_validate(line)
         if self._settings is not None:
             self.notices.append(f"The run was resumed at {settings.started}.")
         self._settings = settings

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from golden.counts import COUNTED
 from golden.formats import FloatFormat, format_named
+from golden.torch.instruments.rows import RunRow, StepRow, TrialRow
 
 __all__ = [
     "PASSES",
@@ -32,32 +33,17 @@ PASSES = ("forward", "gradient_of_input", "gradient_of_weight")
 TENSORS = ("left", "right", "output")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How the run was made: the line of kind ``run``."""
-
-    model: str
-    half: str
-    level: int
-    chunk: int | None
-    rounding: str
-    every: int
-    modules: tuple[str, ...]
-    cbfloat: str
-    torch: str
-    started: str
+# What a later version of the same kind of file tells besides is left out.
+class Settings(RunRow, extra="ignore"):
+    """How the run was made."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step of the run: a line of kind ``step``."""
+class Step(StepRow, extra="ignore", allow_inf_nan=True):
+    """One step of the run."""
 
-    step: int
-    loss: float | None
-    loss_scale: float | None
-    skipped: bool
-    finite: bool
-    observed: bool
+
+class Trial(TrialRow, extra="ignore"):
+    """A step that was run again with new levels."""
 
 
 @dataclass(frozen=True)
@@ -73,28 +59,6 @@ class BadStep:
     cause: str
     evidence: str
     in_skipped_step: bool = False
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A step that was run again with new levels: a line of kind ``trial``.
-
-    Parameters
-    ----------
-    step : int
-        After this step.
-    levels : dict
-        By module, and there by ``fwd`` and ``bwd``.
-    before, after : float or None
-        How far results and gradients are from those of fp32, without these levels and with them; None: not finite.
-    helps : bool
-    """
-
-    step: int
-    levels: dict[str, dict[str, int]]
-    before: float | None
-    after: float | None
-    helps: bool
 
 
 @dataclass

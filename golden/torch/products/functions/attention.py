@@ -106,7 +106,7 @@ def scaled_dot_product_attention(
     return _mixed(F.dropout(weights, dropout_p) if dropout_p else weights, value)
 
 
-# Two products with names of their own, by which `golden.torch.observe` tells them apart.
+# Two functions, so that `golden.torch.observe` sees two products with different names.
 def _scores(query: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
     return matmul(query, key.mT).float()
 
@@ -117,7 +117,8 @@ def _mixed(weights: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 
 def weights_of(scores: torch.Tensor) -> torch.Tensor:
     """Softmax over the last axis as attention runs it at the level in force, in the half dtype (NUMERICS section 6)."""
-    half, level, _, _ = current_plan()
+    plan = current_plan()
+    half, level = plan.half, plan.level
     if level == 2 or (level == 1 and half.format == CBFLOAT16):
         return softmax_in_half(scores, half)
     return round_to_half(torch.softmax(scores.float(), -1), half, half.dtype)

@@ -1,4 +1,4 @@
-"""Exact sums of products over named axes: einsum, tensordot and what is made of them.
+"""Exact sums of products over named axes: einsum, tensordot and the functions built on them.
 
 Defined here: operands are contracted in pairs from left to right, each result rounded to the half format. Axes that are
 summed together are one k, in the order in which they stand in the left operand. An axis that only one operand of a pair
@@ -62,7 +62,7 @@ def einsum(equation: str, *operands: torch.Tensor | Sequence[torch.Tensor]) -> t
 
 @constant  # of strings and numbers of axes alone
 def _parsed(equation: str, axes: tuple[int, ...]) -> tuple[list[_Labels], _Labels]:
-    """Return the labels of every operand's axes and of the result's; those of ``...`` are numbered from the right."""
+    """Return the labels of every operand's axes and of the result's; axes of ``...`` are numbered from the right."""
     inputs, arrow, result = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(axes):
@@ -121,7 +121,7 @@ def contract(
     sizes = dict(zip(y_labels, y.shape, strict=True))
     for label, size in zip(x_labels, x.shape, strict=True):
         if 1 not in (size, sizes.get(label, size)) and sizes.get(label, size) != size:
-            raise ValueError(f"operands: got lengths {size} and {sizes[label]} for axis {label!r}, must be alike or 1")
+            raise ValueError(f"operands: got lengths {size} and {sizes[label]} for axis {label!r}, must be equal, or 1")
         sizes[label] = sizes[label] if size == 1 and label in sizes else size
     batch = [label for label in shared if label in kept]
     summed = [label for label in shared if label not in kept]

@@ -16,7 +16,7 @@ import torch
 
 from golden.torch.common.arguments import check_items
 from golden.torch.products.functions.products import check_tensors, current_plan
-from golden.torch.products.functions.window_gradients import convolved, transposed
+from golden.torch.products.functions.window_gradients import CONVOLVED, of_windows, transposed_to
 from golden.torch.products.windows import Geometry
 
 __all__ = [
@@ -169,9 +169,7 @@ def _convolution(
     axes: int,
 ) -> torch.Tensor:
     stride, padding, dilation, groups, _ = windows
-    check_tensors(x=x, weight=weight, bias=bias)
-    _check_axes(x, weight, axes)
-    _check_groups(groups)
+    _check_form(x, weight, bias, groups, axes)
     channels = x.shape[-axes - 1]
     if groups < 1 or channels != weight.shape[1] * groups or weight.shape[0] % groups:
         raise ValueError(
@@ -189,7 +187,7 @@ def _convolution(
             f"weight: got kernels that reach over {reach}, must fit the padded input of {geometry.padded(size)}"
         )
     plan = current_plan()
-    result = convolved(batched, weight, bias, geometry, plan, plan.half.dtype)
+    result = of_windows(batched, weight, bias, CONVOLVED, geometry, plan, plan.half.dtype)
     return result if x.ndim == axes + 2 else result.squeeze(0)
 
 
@@ -201,13 +199,11 @@ def _transposed(
     axes: int,
 ) -> torch.Tensor:
     stride, padding, dilation, groups, output_padding = windows
-    check_tensors(x=x, weight=weight, bias=bias)
-    _check_axes(x, weight, axes)
-    _check_groups(groups)
+    _check_form(x, weight, bias, groups, axes)
     if groups < 1 or x.shape[-axes - 1] != weight.shape[0] or weight.shape[0] % groups:
         raise ValueError(
             f"groups: got {groups} for {x.shape[-axes - 1]} input channels and weight {tuple(weight.shape)}, must "
-            f"divide both, which must be alike"
+            f"divide the input channels, which must be {weight.shape[0]}"
         )
     _check_bias(bias, weight.shape[1] * groups)
     steps, gaps = _per_axis(stride, axes, "stride"), _per_axis(dilation, axes, "dilation")
@@ -223,12 +219,12 @@ def _transposed(
     ]
     size = tuple(n - 2 * side + extra for n, side, extra in zip(whole, cut, more, strict=True))
     if any(n < 1 for n in (*size, *batched.shape[2:])):
-        raise ValueError(f"padding: got {cut}, must leave something of the result of {tuple(whole)}")
-    # What the windows of a convolution of the result would have beyond it: with output_padding less than nothing.
+        raise ValueError(f"padding: got {cut}, must leave a part of the result of {tuple(whole)}")
+    # Padding of the convolution from the result back to `x`; output_padding may make it negative.
     sides = tuple(amount for side, extra in zip(cut, more, strict=True) for amount in (side, side - extra))
     plan = current_plan()
     geometry = Geometry(steps, gaps, sides, groups)
-    result = transposed(batched, weight, bias, size, geometry, plan, plan.half.dtype)
+    result = of_windows(batched, weight, bias, transposed_to(size), geometry, plan, plan.half.dtype)
     return result if x.ndim == axes + 2 else result.squeeze(0)
 
 
@@ -259,17 +255,15 @@ def _per_axis(given: _Ints, axes: int, argument: str) -> tuple[int, ...]:
     return values
 
 
-def _check_groups(groups: int) -> None:
-    if not isinstance(groups, _INT):
-        raise TypeError(f"groups: got {groups!r}, must be an int")
-
-
-def _check_axes(x: torch.Tensor, weight: torch.Tensor, axes: int) -> None:
+def _check_form(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, groups: object, axes: int) -> None:
+    check_tensors(x=x, weight=weight, bias=bias)
     if x.ndim not in (axes + 1, axes + 2) or weight.ndim != axes + 2:
         raise ValueError(
             f"x, weight: got shapes {tuple(x.shape)} and {tuple(weight.shape)}, must have {axes + 2} axes "
             f"({axes + 1} for an x without a batch)"
         )
+    if not isinstance(groups, _INT):
+        raise TypeError(f"groups: got {groups!r}, must be an int")
 
 
 def _check_bias(bias: torch.Tensor | None, outputs: int) -> None:

@@ -1,4 +1,4 @@
-"""Exact products that are made of several others: groups of rows, bilinear forms, chains, powers.
+"""Exact products inside other functions: groups of rows, bilinear forms, chains, powers, affine grids.
 
 Defined here: `bilinear` multiplies the weight by the second input, rounds, and multiplies the result by the first;
 chains are multiplied from left to right; a power is made by squaring, its factors in the order of the exponent's bits.
@@ -15,7 +15,7 @@ from golden.torch.products.functions.gradients import round_to_half
 from golden.torch.products.functions.grouped import grouped_product
 from golden.torch.products.functions.products import check_tensors, current_plan, linear, matmul, product
 
-__all__ = ["bilinear", "chain_matmul", "grouped_mm", "matrix_power", "multi_dot", "vecdot"]
+__all__ = ["affine_grid", "bilinear", "chain_matmul", "grouped_mm", "matrix_power", "multi_dot", "vecdot"]
 
 
 def grouped_mm(
@@ -126,7 +126,7 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         raise ValueError(f"tensors: got {len(tensors)}, must be at least two")
     inner = [tensor.ndim for tensor in tensors[1:-1]]
     if any(ndim != 2 for ndim in inner) or not {tensors[0].ndim, tensors[-1].ndim} <= {1, 2}:
-        raise ValueError(f"tensors: got {[tensor.ndim for tensor in tensors]} axes, must be 2, of the ends 1 or 2")
+        raise ValueError(f"tensors: got {[tensor.ndim for tensor in tensors]} axes, must be 2 (first and last: 1 or 2)")
     result = tensors[0]
     for tensor in tensors[1:]:
         result = matmul(result, tensor)
@@ -143,7 +143,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """Exact `torch.linalg.vecdot`: the sum of products over one axis, the others broadcast."""
     check_tensors(x=x, y=y)
     if x.ndim == 0 or y.ndim == 0 or x.shape[dim] != y.shape[dim]:
-        raise ValueError(f"x, y: got shapes {tuple(x.shape)} and {tuple(y.shape)}, must be alike on axis {dim}")
+        raise ValueError(f"x, y: got shapes {tuple(x.shape)} and {tuple(y.shape)}, must be equal on axis {dim}")
     rows, columns = x.movedim(dim, -1), y.movedim(dim, -1)
     return product(rows.unsqueeze(-2), columns.unsqueeze(-1)).squeeze(-1).squeeze(-1)
 
@@ -170,3 +170,30 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
         if n % 2:
             result = matmul(result, square)
     return result
+
+
+def affine_grid(theta: Tensor, size: torch.Size | list[int], align_corners: bool = False) -> Tensor:
+    """Exact `torch.nn.functional.affine_grid`: every position of the output, mapped by `theta`.
+
+    Defined here: the order of k is x, y, z, 1, the order of the columns of `theta`. Positions are rounded to the half
+    format as every input of a product; the result has the half dtype.
+    """
+    check_tensors(theta=theta)
+    axes = len(size) - 2
+    if axes not in (2, 3) or tuple(theta.shape) != (size[0], axes, axes + 1):
+        raise ValueError(
+            f"theta: got shape {tuple(theta.shape)} for size {tuple(size)}, must be (B, 2, 3) for (B, C, H, W), or "
+            f"(B, 3, 4) for (B, C, D, H, W)"
+        )
+    lines = [_positions(length, align_corners, theta.device) for length in size[2:]]
+    coordinates = torch.meshgrid(*lines, indexing="ij")[::-1]  # x runs along the last axis
+    base = torch.stack([*coordinates, torch.ones_like(coordinates[0])], dim=-1).reshape(-1, axes + 1)
+    return matmul(base, theta.mT).reshape(*(size[0], *size[2:]), axes)
+
+
+def _positions(length: int, align_corners: bool, device: torch.device) -> Tensor:
+    """Return the centres of the pixels of a line from -1 to 1, as PyTorch computes them in fp32."""
+    if length == 1:
+        return torch.zeros(1, dtype=torch.float32, device=device)
+    line = torch.linspace(-1, 1, length, dtype=torch.float32).to(device)  # the bits of the CPU, on every device
+    return line if align_corners else line * ((length - 1) / length)

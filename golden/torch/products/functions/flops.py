@@ -1,4 +1,4 @@
-"""What `torch.utils.flop_counter.FlopCounterMode` counts of the exact operators: two operations for each product."""
+"""Counts for `torch.utils.flop_counter.FlopCounterMode`: two operations for each product of an exact operator."""
 
 from __future__ import annotations
 

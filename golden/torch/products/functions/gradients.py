@@ -4,7 +4,7 @@ Defined here: how a gradient is summed where one operand meets many.
 
 - A two-dimensional operand beside a batched one is shared by all matrices of the batch (the weight of a linear layer,
   the kernel of a convolution). Its gradient is one reduction over everything, batch by batch, in their order.
-- Where the batch axes of an operand were broadcast, the gradients of its copies are products of their own. They are
+- Where the batch axes of an operand were broadcast, the gradient of each copy is one product. These gradients are
   summed in fp32, in their order, and rounded once: a product by ones at level 0. The gradient of an initial value (a
   bias) is such a sum of the result's gradient, too.
 
@@ -26,7 +26,8 @@ from torch.autograd import forward_ad
 
 from golden.torch.common.pytorch import constant
 from golden.torch.products.operators import registered as operators
-from golden.torch.settings.half_type import HalfType, Plan
+from golden.torch.settings.half_type import HalfType
+from golden.torch.settings.plan import Plan
 from golden.torch.settings.scopes import scopes
 
 __all__ = [
@@ -52,7 +53,7 @@ class _MatrixProduct(torch.autograd.Function):
         ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: Plan, dtype: torch.dtype
     ) -> torch.Tensor:
         _keep_operands(ctx, a, b, initial, plan, dtype)
-        return operators.multiply_plainly(a, b, initial, plan.line, dtype)
+        return operators.multiply_plainly(a, b, initial, str(plan.reduction), dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -67,7 +68,7 @@ class _MatrixProduct(torch.autograd.Function):
         with operators.unwatched(a, b, gradient):
             grad_a = _gradient_of_left(of(a), b, gradient, ctx.plan.branch(1)) if for_a else None
             grad_b = _gradient_of_right(a, of(b), gradient, ctx.plan.branch(2)) if for_b else None
-            of(None)  # that of a bias
+            of(None)  # the bias
             grad_initial = summed(gradient, shape, dtype, ctx.plan.branch(3)) if for_initial else None
         return grad_a, grad_b, grad_initial, None, None
 
@@ -82,14 +83,14 @@ def _keep_operands(
 
 
 class _WatchedProduct(_MatrixProduct):
-    """The same where somebody asks what is called."""
+    """The same through the registered operator, for operands that are not plain."""
 
     @staticmethod
     def forward(
         ctx: Any, a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: Plan, dtype: torch.dtype
     ) -> torch.Tensor:
         _keep_operands(ctx, a, b, initial, plan, dtype)
-        return operators.multiply(a, b, initial, plan.line, dtype)
+        return operators.multiply(a, b, initial, str(plan.reduction), dtype)
 
 
 class _Linear(torch.autograd.Function):
@@ -100,7 +101,7 @@ class _Linear(torch.autograd.Function):
         ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, plan: Plan, dtype: torch.dtype
     ) -> torch.Tensor:
         _keep_operands(ctx, x, weight, bias, plan, dtype)
-        return operators.multiply_by_rows(x, weight, bias, plan.line, dtype)
+        return operators.multiply_by_rows(x, weight, bias, str(plan.reduction), dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -115,7 +116,7 @@ class _Linear(torch.autograd.Function):
                 grad_x = exact_product(gradient, weight, None, plan.branch(1), x.dtype)
             if for_weight:
                 rows, columns = x.reshape(-1, x.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
-                if plan.half.random is not None:  # by the place of a result in this product
+                if plan.reduction.random is not None:  # by the place of a result in this product
                     grad_weight = exact_product(rows.mT, columns, None, plan.branch(2), weight.dtype).mT
                 else:
                     grad_weight = exact_product(columns.mT, rows, None, plan, weight.dtype)
@@ -132,7 +133,7 @@ class _TransformedProduct(_MatrixProduct):
     def forward(  # type: ignore[override]
         a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, plan: Plan, dtype: torch.dtype
     ) -> torch.Tensor:
-        return operators.multiply(a, b, initial, plan.line, dtype)
+        return operators.multiply(a, b, initial, str(plan.reduction), dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -170,7 +171,7 @@ def keep_for_tangents(ctx: Any, a: torch.Tensor, b: torch.Tensor, dtype: torch.d
 def tangent_of_product(
     product: Callable[..., torch.Tensor], ctx: Any, tangents: tuple[torch.Tensor | None, ...]
 ) -> torch.Tensor:
-    """Return the tangent of ``product(a, b, initial, plan, dtype)``, given those of `a`, `b` and `initial`."""
+    """Return the tangent of ``product(a, b, initial, plan, dtype)``, given the tangents of `a`, `b` and `initial`."""
     (a, b), (of_a, of_b, of_initial), dtype = ctx.saved_tensors[:2], tangents[:3], ctx.result_dtype
     if of_a is None and of_b is None:
         return product(torch.zeros_like(a), torch.zeros_like(b), of_initial, ctx.plan, dtype)
@@ -310,21 +311,14 @@ def exact_product(
 ) -> torch.Tensor:
     """Product ``(..., M, K) @ (..., K, N)`` by the contract, differentiable; the shapes are the caller's care.
 
-    Parameters
-    ----------
-    a, b : float32, float16 or bfloat16 tensors on one device
-        Values, rounded to the half format as they come.
-    initial : tensor, optional
-        Values that the totals start from, rounded to the half format; it broadcasts to the result.
-    plan : Plan
-    dtype : torch.dtype
-        Dtype of the result, which holds values of the half format.
+    Operands and initial values, which broadcast to the result, are rounded to the half format as they come; `dtype`
+    carries the result, which holds values of the half format.
     """
     if operators.is_plain(a, b, initial):
         return plain_product(a, b, initial, plan, dtype)
     # Without gradients, also in a backward pass, unless second derivatives are wanted.
     if not is_differentiated(a, b, initial):
-        return operators.multiply(a, b, initial, plan.line, dtype)
+        return operators.multiply(a, b, initial, str(plan.reduction), dtype)
     return (_TransformedProduct if is_transformed() else _WatchedProduct).apply(a, b, initial, plan, dtype)
 
 
@@ -334,7 +328,7 @@ def plain_product(
     """`exact_product` of operands that `is_plain` has passed."""
     if _is_differentiated_plainly(a, b, initial):
         return _apply_plainly(a, b, initial, plan, dtype)
-    return operators.multiply_plainly(a, b, initial, plan.line, dtype)
+    return operators.multiply_plainly(a, b, initial, str(plan.reduction), dtype)
 
 
 def plain_linear(

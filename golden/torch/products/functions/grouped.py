@@ -20,8 +20,8 @@ from golden.torch.products.functions.gradients import (
 from golden.torch.products.operators import registered as operators
 from golden.torch.products.operators.sharding import shardable
 from golden.torch.settings.draws import part_of
-from golden.torch.settings.half_type import Plan
-from golden.torch.settings.reductions import line_of, reduction_in
+from golden.torch.settings.plan import Plan
+from golden.torch.settings.reductions import reduction_in
 
 __all__ = ["grouped", "grouped_product"]
 
@@ -50,7 +50,7 @@ def _grouped_product(a: Tensor, b: Tensor, ends: Tensor, reduction: str, dtype: 
             left, right, place = a[group], b[:, part], result[:, part]
         else:
             left, right, place = a[:, part], b[part], result[group]
-        place.copy_(operators.multiply(left, right, None, line_of(part_of(whole, group)), dtype))
+        place.copy_(operators.multiply(left, right, None, str(part_of(whole, group)), dtype))
     return result
 
 
@@ -77,7 +77,7 @@ class _GroupedProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, ends: Tensor, plan: Plan, dtype: torch.dtype) -> Tensor:
         _keep(ctx, a, b, ends, plan, dtype)
-        return _multiply(a, b, ends, plan.line, dtype)
+        return _multiply(a, b, ends, str(plan.reduction), dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -106,7 +106,7 @@ class _TransformedGroupedProduct(_GroupedProduct):
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, ends: Tensor, plan: Plan, dtype: torch.dtype) -> Tensor:  # type: ignore[override]
-        return _multiply(a, b, ends, plan.line, dtype)
+        return _multiply(a, b, ends, str(plan.reduction), dtype)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -125,25 +125,9 @@ class _TransformedGroupedProduct(_GroupedProduct):
 def grouped_product(a: Tensor, b: Tensor, ends: Tensor, plan: Plan, dtype: torch.dtype) -> Tensor:
     """Exact products of G groups, differentiable; dtypes and shapes are the caller's care.
 
-    Parameters
-    ----------
-    a, b : tensors of shapes (rows, K) and (G, K, N), (G, M, K) and (K, columns), or (M, K) and (K, N)
-        Groups are of rows, of columns, or parts of K.
-    ends : integer tensor of shape (G,)
-        Where each group ends, ascending.
-    plan, dtype
-        As for `golden.torch.products.functions.gradients.exact_product`.
-
-    Returns
-    -------
-    tensor of shape (rows, N), (M, columns) or (G, M, N)
-        Zeros beyond the last group.
-
-    Raises
-    ------
-    ValueError
-        If the ends do not ascend, or end beyond the operand.
+    The operands are (rows, K) and (G, K, N), groups of rows; (G, M, K) and (K, columns), groups of columns; or (M, K)
+    and (K, N), parts of K. `ends` says where each group ends, ascending; the result has zeros beyond the last one.
     """
     if not is_differentiated(a, b):
-        return _multiply(a, b, ends, plan.line, dtype)
+        return _multiply(a, b, ends, str(plan.reduction), dtype)
     return (_TransformedGroupedProduct if is_transformed() else _GroupedProduct).apply(a, b, ends, plan, dtype)

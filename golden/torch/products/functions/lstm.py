@@ -1,7 +1,7 @@
 """All steps of an LSTM as one node of the graph.
 
-It makes the operations of PyTorch that single nodes would make, forward and backward, on the same arrays; so the bits
-are theirs. Of a small layer, most of the time went into the nodes. Second derivatives are those of single nodes.
+It calls the operations of PyTorch that single nodes would call, forward and backward, on the same arrays, so the bits
+are the same. In a small layer, single nodes took most of the time. Second derivatives run through single nodes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 from golden.torch.products.functions.gradients import exact_product, round_to_half, summed
 from golden.torch.products.functions.stepwise import Stepwise, gates_of, gradient_of_rows
 from golden.torch.products.operators.registered import unwatched
-from golden.torch.settings.half_type import Plan
+from golden.torch.settings.plan import Plan
 
 __all__ = ["Steps", "lstm_gates", "lstm_steps"]
 

@@ -1,8 +1,8 @@
-"""Matrix products on PyTorch tensors that are bit for bit those of the contract, forward and backward.
+"""Matrix products on PyTorch tensors, bit for bit as the contract defines them, forward and backward.
 
 Every input is rounded to the half format, the product runs at the level in force (`golden.torch.current_pol`), and the
-result leaves once in the half format, in the dtype that carries it. Defined here: the bias is the value that the
-reduction starts from, so that it costs no rounding of its own.
+result leaves once in the half format, in the dtype that carries it. Defined here: the reduction starts from the
+bias, so that adding it costs no rounding.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import torch
 
 from golden.reduction import DEFAULT_CHUNK
+from golden.torch.common.pytorch import constant
 from golden.torch.products.functions.gradients import exact_product, plain_linear
 from golden.torch.products.operators.registered import is_plain, unwatched
+from golden.torch.settings.draws import Draws
 from golden.torch.settings.half import current_half, running_half
-from golden.torch.settings.half_type import Plan
 from golden.torch.settings.levels import current_pol
 from golden.torch.settings.mapped import note_maps
-from golden.torch.settings.scopes import scopes
+from golden.torch.settings.plan import Plan, plan_of
+from golden.torch.settings.reductions import is_by_a_machine, reduction_in
+from golden.torch.settings.scopes import NEAREST_EVEN, scopes
 
 __all__ = ["ELIGIBLE", "bmm", "check_tensors", "current_plan", "linear", "matmul", "product"]
 
@@ -25,34 +28,44 @@ ELIGIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
 
 
 def current_plan() -> Plan:
-    """Return the half type, the levels and the chunk length in force."""
+    """Return the plan of a product by the half type, the levels, the chunk length and the modes in force."""
     if scopes.precisions and not (scopes.pols or scopes.maps or scopes.mapped):  # as most often
         settings = scopes.precisions[-1]
-        if settings.draws is None:
-            return Plan(settings.half, settings.level, settings.level, settings.chunk)
+        plan = plan_of(settings.half, settings.level, settings.level, settings.chunk, settings.rule)
+        return plan if settings.draws is None else _drawn(plan, settings.draws)
     fwd, bwd = current_pol()
     if scopes.maps:
         note_maps()
     if not scopes.precisions:
-        return Plan(running_half(), fwd, bwd, _chunk(DEFAULT_CHUNK))
-    settings, half = scopes.precisions[-1], current_half()
-    if half.accumulator is not None and scopes.pols:
+        return plan_of(running_half(), fwd, bwd, _chunk(DEFAULT_CHUNK), NEAREST_EVEN)
+    settings = scopes.precisions[-1]
+    if scopes.pols and is_by_a_machine(settings.rule):
         raise ValueError(
             f"pol: got {scopes.pols[-1]} in a precision with reduction=, must not be given: the accumulator of "
-            f"{half.accumulator.provenance.machine} has no levels; leave the reduction out, or the pol"
+            f"{_machine(settings.rule)} has no levels; remove the reduction or the pol"
         )
-    if settings.draws is not None:
-        if torch.compiler.is_compiling():
-            raise NotImplementedError(
-                "rounding: got 'stochastic' in code that torch.compile makes, which would have the same random bits in "
-                "every run; run it without torch.compile"
-            )
-        half = half.drawn(settings.draws.next())
-    return Plan(half, fwd, bwd, _chunk(settings.chunk))
+    plan = plan_of(current_half(), fwd, bwd, _chunk(settings.chunk), settings.rule)
+    return plan if settings.draws is None else _drawn(plan, settings.draws)
+
+
+@constant
+def _machine(rule: str) -> str:
+    accumulator = reduction_in(rule).accumulator
+    return "none" if accumulator is None else accumulator.provenance.machine
+
+
+def _drawn(plan: Plan, draws: Draws) -> Plan:
+    """Return a plan with the random bits of the next product."""
+    if torch.compiler.is_compiling():
+        raise NotImplementedError(
+            "rounding: got 'stochastic' in code that torch.compile makes, which would have the same random bits in "
+            "every run; run it without torch.compile"
+        )
+    return plan.drawn(draws.next())
 
 
 def _chunk(around: int | None) -> int | None:
-    """Return the chunk length in force, where `around` is that of the precision."""
+    """Return the chunk length in force; `around` is the chunk length of the precision."""
     if scopes.mapped:
         for scope in reversed(scopes.pols):
             if scope.chunk is not ...:
@@ -146,7 +159,7 @@ def matmul(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def bmm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """Exact product of batches, (B, M, K) and (B, K, N) to (B, M, N); dtypes and errors are those of `matmul`."""
+    """Exact product of batches, (B, M, K) and (B, K, N) to (B, M, N); dtypes and errors as in `matmul`."""
     check_tensors(x=x, y=y)
     if x.ndim != 3 or y.ndim != 3 or x.shape[0] != y.shape[0] or x.shape[2] != y.shape[1]:
         raise ValueError(
@@ -217,5 +230,5 @@ def _check_shapes(arguments: str, a: torch.Tensor, b: torch.Tensor, given: tuple
     if not fits:
         raise ValueError(
             f"{arguments}: got shapes {tuple(given[0].shape)} and {tuple(given[1].shape)}, must be (..., M, K) and "
-            f"(..., K, N), the other axes alike or 1"
+            f"(..., K, N), the other axes equal or 1"
         )

@@ -1,10 +1,10 @@
 """Exact recurrent layers and cells: LSTM, GRU and Elman networks, padded and packed.
 
-Defined here: ``W_ih x + b_ih`` and ``W_hh h + b_hh`` are two products, each with its bias as the value that it starts
-from; that of the inputs is one product for all steps. Gates, their gradients and the cell state of an LSTM are fp32.
-The hidden state is rounded to the half format once in every step. The gradient of a weight is one reduction over all
-rows, step by step, in each step through the batch, whichever direction the layer runs in. Second derivatives are exact
-products of their own for every step, which PyTorch adds in fp32.
+Defined here: ``W_ih x + b_ih`` and ``W_hh h + b_hh`` are two products, each of which starts from its bias; the inputs
+take one product for all steps. Gates, their gradients and the cell state of an LSTM are fp32. The hidden state is
+rounded to the half format once in every step. The gradient of a weight is one reduction over all rows, step by step, in
+each step through the batch, whichever direction the layer runs in. Second derivatives are one exact product for each
+step, and PyTorch adds them in fp32.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _checked_layers(
 
 
 class _Settings(NamedTuple):
-    """The last arguments of `torch.lstm` and its kin; those of packed sequences end before `batch_first`."""
+    """The last arguments of `torch.lstm` and its kin; packed sequences have no `batch_first`."""
 
     has_biases: bool
     num_layers: int

@@ -1,6 +1,6 @@
 """A linear layer that a recurrent layer applies step by step, the gradient of whose weight is one reduction.
 
-Each step leaves what the gradient of the weight is made of in a place of its own, and the places are multiplied once.
+Each step stores its factors of the weight's gradient in one row, and all rows are multiplied once.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from torch import Tensor
 from golden.torch.products.functions.gradients import exact_product, is_transformed, summed, without_tangents
 from golden.torch.products.functions.products import current_plan, linear
 from golden.torch.products.operators.registered import gradient_of, multiply, note_node, unwatched
-from golden.torch.settings.half_type import Plan
+from golden.torch.settings.plan import Plan
 
 __all__ = ["Stepwise", "gates_of", "gradient_of_rows"]
 
 
 class _Collected(torch.autograd.Function):
-    """Places, one row for each row of the steps, in which the steps leave what the gradient of their weight is made of.
+    """Places, one for each row of the steps, that collect the factors of the weight's gradient.
 
-    A place has no value. Its gradient is the row's gradient, followed by the row that was multiplied (see `_Step`), so
-    that the gradient of the weight is one product of all rows, which can be differentiated again.
+    A place has no value. Its gradient is the row's gradient, followed by the row that was multiplied (see `_Step`). So
+    the gradient of the weight is one product of all rows, which can be differentiated again.
     """
 
     @staticmethod
@@ -96,11 +96,11 @@ class _Step(torch.autograd.Function):
 
 def gates_of(operand: Tensor, weight: Tensor, bias: Tensor | None, plan: Plan) -> Tensor:
     """Return the rows of a step multiplied by the weight, in fp32."""
-    return multiply(operand, weight.mT, bias, plan.line, plan.half.dtype).float()
+    return multiply(operand, weight.mT, bias, str(plan.reduction), plan.half.dtype).float()
 
 
 def gradient_of_rows(gradient: Tensor, operand: Tensor, weight: Tensor, plan: Plan) -> Tensor:
-    """Return the gradient of the rows of a step; `plan` is that of gradients."""
+    """Return the gradient of the rows of a step; `plan` is the plan of gradients."""
     rounded = gradient.to(plan.half.dtype)
     return exact_product(rounded, weight, None, plan.branch(1), gradient_of(operand).dtype)
 
@@ -126,14 +126,7 @@ class _TransformedStep(_Step):
 class Stepwise:
     """A linear layer applied step by step, the gradient of whose weight is one reduction over the rows of all steps.
 
-    Parameters
-    ----------
-    weight, bias : Tensor
-        As of `golden.torch.linear`.
-    sizes : list of int
-        Rows of each step.
-    plan : Plan, optional
-        Of the gradient of the weight, that in force unless given.
+    `sizes` are the rows of each step; `plan`, that in force unless given, is of the gradient of the weight.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, sizes: list[int], plan: Plan | None = None) -> None:

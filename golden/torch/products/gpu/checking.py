@@ -20,12 +20,10 @@ from golden.cuda.variants import name_of
 from golden.formats import FloatFormat
 from golden.reduction import Reduction
 from golden.rounding import Randomness, Rounding
-from golden.torch.products.gpu.memory import matrix_of, refuse_in_capture
+from golden.torch.products.gpu.devices import matrix_of, refuse_in_capture
 
 __all__ = [
     "OUTPUTS",
-    "Planned",
-    "check_accumulation",
     "check_arrays",
     "check_blocks",
     "check_product",
@@ -34,6 +32,7 @@ __all__ = [
     "in_hex",
     "launch",
     "once",
+    "run_product",
 ]
 
 #: Outputs of a kernel that are compared at its first use.
@@ -44,18 +43,9 @@ _SEED, _CALL, _STEP = 2**40 + 3, 5, 7  # of random bits
 
 _Floats = NDArray[np.float32]
 
-#: A product that is ready to run.
-Planned = ProductPlan | AccumulationPlan
-
 
 def once(card: Device, key: Any, check: Callable[[], None]) -> None:
-    """Run a check of a card unless it has passed; a device that keeps no list of checks needs none.
-
-    Raises
-    ------
-    RuntimeError
-        If it would run while a CUDA graph is captured.
-    """
+    """Run a check of a card, never in a captured graph, unless it has passed; a device without a list needs none."""
     checked = getattr(card, "checked", None)
     if checked is not None and key not in checked:
         refuse_in_capture("the card would be compared with the CPU")
@@ -72,54 +62,32 @@ def launch(card: Device, made: Launch) -> None:
     card.launch(card.kernel(made.variant, made.kernel), made.blocks, THREADS, 0, made.arguments)
 
 
+def run_product(card: Device, device: torch.device, reduction: Reduction, arrays: Arrays) -> str:
+    """Launch the kernels of a product, by levels or by another machine's accumulator; return what its steps are."""
+    if reduction.accumulator is not None:
+        plan: ProductPlan | AccumulationPlan = plan_accumulation(reduction, arrays)
+        name = reduction.accumulator.provenance.machine
+    else:
+        plan = plan_product(
+            reduction, arrays, initial_format=reduction.result, processors=card.processors, native=card.native
+        )
+        name = name_of(plan.scales.steps)
+    workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device)  # the stream keeps it
+    for each in plan.launches(workspace.data_ptr()):
+        launch(card, each)
+    return name
+
+
 def check_product(card: Device, device: torch.device, reduction: Reduction) -> None:
-    """Compare a product of some 10^5 outputs with that of the CPU.
-
-    Raises
-    ------
-    RuntimeError
-        If an output differs; it says which operands give what.
-    """
-    _check_sums(
-        card,
-        device,
-        reduction,
-        lambda arrays: plan_product(reduction, arrays, processors=card.processors, native=card.native),
-    )
-
-
-def check_accumulation(card: Device, device: torch.device, reduction: Reduction) -> None:
-    """Compare a product that another machine sums with that of the CPU.
-
-    Raises
-    ------
-    RuntimeError
-        If an output differs; it says which operands give what.
-    """
-    _check_sums(card, device, reduction, lambda arrays: plan_accumulation(reduction, arrays))
-
-
-def _check_sums(
-    card: Device,
-    device: torch.device,
-    reduction: Reduction,
-    plan_of: Callable[[Arrays], Planned],
-) -> None:
+    """Compare a product of some 10^5 outputs with the CPU's; raise `complaint` about the first that differs."""
     generator = np.random.default_rng(1)
     a, b = (drawn_operands(generator, reduction.factors, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
     x, y = (torch.from_numpy(each).to(device) for each in (a, b))
     result = torch.empty((_ROWS, _ROWS), dtype=torch.float32, device=device)
-    plan = plan_of(Arrays((), (_ROWS, _LENGTH, _ROWS), *map(matrix_of, (x, y, result))))
-    workspace = torch.empty(plan.workspace_bytes, dtype=torch.uint8, device=device)
-    for each in plan.launches(workspace.data_ptr()):
-        launch(card, each)
+    arrays = Arrays((), (_ROWS, _LENGTH, _ROWS), *map(matrix_of, (x, y, result)))
+    what = run_product(card, device, reduction, arrays)
     expected = golden.matmul_values(a, b, reduction=reduction)
-    wrong = _first_difference(result, expected)
-    if wrong is not None:
-        row, column = divmod(wrong[0], _ROWS)
-        operands = f"a = {in_hex(a[row])} and b = {in_hex(b[:, column])}"
-        what = name_of(plan.scales.steps) if isinstance(plan, ProductPlan) else plan.rule.provenance.machine
-        raise RuntimeError(complaint(card, device, what, wrong, operands))
+    _compare(card, device, what, result, expected, lambda row, at: f"a = {in_hex(a[row])} and b = {in_hex(b[:, at])}")
 
 
 def check_arrays(
@@ -130,13 +98,7 @@ def check_arrays(
     mode: Rounding = Rounding.NEAREST_EVEN,
     softmax: _Floats | None = None,
 ) -> None:
-    """Compare roundings to a format in a mode, or softmax with this table of exponentials, with those of the CPU.
-
-    Raises
-    ------
-    RuntimeError
-        If an output differs; it says which operands give what.
-    """
+    """Compare roundings to a format in a mode, or softmax with this table of exponentials, likewise."""
     generator, bits = np.random.default_rng(2), Randomness(seed=_SEED, call=_CALL)
     if softmax is None:
         values = generator.integers(0, 2**32, (_ROWS, _ROWS), np.uint32).view(np.float32)
@@ -155,25 +117,16 @@ def check_arrays(
         table = torch.from_numpy(np.array(softmax)).to(device)
         rows, length = values.shape
         launch(card, softmax_launch(*places, table.data_ptr(), rows, length, (FLOAT32, FLOAT32), fmt))
-    wrong = _first_difference(result, expected)
-    if wrong is not None:
-        row, column = divmod(wrong[0], _ROWS)
-        operands = in_hex(values[row, column : column + 1] if softmax is None else values[row])
-        raise RuntimeError(
-            complaint(
-                card, device, f"{'softmax' if softmax is not None else f'rounding {mode}'} in {fmt}", wrong, operands
-            )
-        )
+
+    def operands(row: int, column: int) -> str:
+        return in_hex(values[row, column : column + 1] if softmax is None else values[row])
+
+    what = f"rounding {mode}" if softmax is None else "softmax"
+    _compare(card, device, f"{what} in {fmt}", result, expected, operands)
 
 
 def check_blocks(card: Device, device: torch.device, element: FloatFormat, block: int) -> None:
-    """Compare values rounded to blocks of elements with those of the CPU.
-
-    Raises
-    ------
-    RuntimeError
-        If an output differs; it says which operands give what.
-    """
+    """Compare values rounded to blocks of elements likewise."""
     generator = np.random.default_rng(3)
     # Rows of other exponents, the least and the largest among them, and a few values that are no numbers.
     exponents = generator.integers(0, 255, (_ROWS, 1)) - generator.integers(0, 12, (_ROWS, _ROWS))
@@ -187,12 +140,13 @@ def check_blocks(card: Device, device: torch.device, element: FloatFormat, block
     whole = min(block, _ROWS)
     filled = np.pad(values, ((0, 0), (0, -_ROWS % whole)))
     expected = mx.dequantize(*mx.quantize(filled, element, block=whole), element)[:, :_ROWS]
-    wrong = _first_difference(result, np.ascontiguousarray(expected))
-    if wrong is not None:
-        row, column = divmod(wrong[0], _ROWS)
+
+    def operands(row: int, column: int) -> str:
         first = column // whole * whole
-        operands = in_hex(values[row, first : first + whole])
-        raise RuntimeError(complaint(card, device, f"rounding to blocks of {block} {element}", wrong, operands))
+        return in_hex(values[row, first : first + whole])
+
+    what = f"rounding to blocks of {block} {element}"
+    _compare(card, device, what, result, np.ascontiguousarray(expected), operands)
 
 
 def drawn_operands(generator: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int]) -> _Floats:
@@ -203,14 +157,23 @@ def drawn_operands(generator: np.random.Generator, fmt: FloatFormat, shape: tupl
     return np.asarray(golden.quantize(drawn, fmt))
 
 
-def _first_difference(result: torch.Tensor, expected: _Floats) -> tuple[int, int, int] | None:
+def _compare(
+    card: Device,
+    device: torch.device,
+    what: str,
+    result: torch.Tensor,
+    expected: _Floats,
+    operands: Callable[[int, int], str],
+) -> None:
+    """Raise an error about the first result that differs, with its operands, which its row and its column give."""
     got, wanted = result.cpu().numpy().view(np.uint32).ravel(), np.asarray(expected).view(np.uint32).ravel()
-    places = np.flatnonzero(got != wanted)
-    return (int(places[0]), int(got[places[0]]), int(wanted[places[0]])) if len(places) else None
+    for place in np.flatnonzero(got != wanted).tolist():
+        wrong = place, int(got[place]), int(wanted[place])
+        raise RuntimeError(complaint(card, device, what, wrong, operands(*divmod(place, _ROWS))))
 
 
 def complaint(card: Device, device: torch.device, what: str, wrong: tuple[int, int, int], operands: str) -> str:
-    """Return what an error says of a wrong output: its place, what it is and what it must be."""
+    """Return the error message for a wrong output: where it is, the bits found and the bits expected."""
     _, got, wanted = wrong
     return (
         f"device: {device}, {getattr(card, 'name', 'a host')}, computes other bits than the CPU: {what} gives "

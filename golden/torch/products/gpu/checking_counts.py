@@ -1,4 +1,4 @@
-"""What a card counts first is compared with the CPU, number by number."""
+"""Before a card's counts are used, a first product is compared with the CPU, number by number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from golden.cuda.plan import FLOAT32, Arrays
 from golden.flags import EVENTS
 from golden.reduction import Reduction
 from golden.torch.products.gpu.checking import complaint, drawn_operands, in_hex, launch
-from golden.torch.products.gpu.memory import matrix_of
+from golden.torch.products.gpu.devices import matrix_of
 
 __all__ = ["check_counts", "check_exponents"]
 
@@ -20,13 +20,7 @@ _ROWS, _LENGTH = 320, 40  # longer than a chunk
 
 
 def check_counts(card: Device, device: torch.device, reduction: Reduction) -> None:
-    """Compare the results of a product that counts, and the counts of each of them, with those of the CPU.
-
-    Raises
-    ------
-    RuntimeError
-        If one differs; it says which operands give what.
-    """
+    """Compare the results of a product that counts, and the counts of each of them, with the CPU's."""
     generator = np.random.default_rng(3)
     a, b = (drawn_operands(generator, reduction.factors, shape) for shape in ((_ROWS, _LENGTH), (_LENGTH, _ROWS)))
     x, y = (torch.from_numpy(each).to(device) for each in (a, b))
@@ -54,13 +48,7 @@ def check_counts(card: Device, device: torch.device, reduction: Reduction) -> No
 
 
 def check_exponents(card: Device, device: torch.device) -> None:
-    """Compare a histogram of the exponents of any values with that of the CPU.
-
-    Raises
-    ------
-    RuntimeError
-        If a number differs.
-    """
+    """Compare a histogram of the exponents of any values with the CPU's."""
     bits = np.random.default_rng(4).integers(0, 2**32, _ROWS * _ROWS, np.uint32)
     bits[:3] = 0, 0x80000000, 0x7F800000
     values = torch.from_numpy(bits.view(np.float32)).to(device)

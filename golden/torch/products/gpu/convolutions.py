@@ -10,8 +10,8 @@ import torch.nn.functional as F
 
 from golden.cuda.plan import Arrays, Matrix
 from golden.reduction import Reduction
+from golden.torch.products.gpu.devices import MEMORY, check_device, constant, readable
 from golden.torch.products.gpu.elementwise import rounded
-from golden.torch.products.gpu.memory import MEMORY, check_device, constant, readable
 from golden.torch.products.gpu.products import is_served, matrix_product, multiply, operand_values
 from golden.torch.products.windows import MOST_VALUES, Geometry, formats_of, tables
 from golden.torch.settings.draws import part_of
@@ -47,12 +47,12 @@ class Windows:
         return self.offsets(name).data_ptr()
 
     def offsets(self, name: str) -> torch.Tensor:
-        """Return a table: a window's "elements", the "positions", those of all "items", where "each item" begins."""
+        """Return a table by name: elements of a window, positions of one item or of all items, or starts of items."""
 
         def make() -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
             items, _, elements, positions = tables(*self._key)
             of_all = (items[:, np.newaxis] + positions).ravel()
-            return {"elements": elements, "positions": positions, "items": of_all, "each item": items}[name]
+            return {"elements": elements, "positions": positions, "items": of_all}[name]
 
         return constant(self._device, (name, *self._key), make)
 

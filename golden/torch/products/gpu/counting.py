@@ -1,6 +1,6 @@
 """Products on a CUDA device that count what their steps do, and histograms of exponents; nothing here waits for it.
 
-What is counted stays in tensors of the device, to which every call adds.
+Counts stay in tensors of the device, and every call adds to them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,14 @@ from golden.cuda.plan import Arrays
 from golden.reduction import Reduction
 from golden.torch.products.gpu.checking import launch, once
 from golden.torch.products.gpu.checking_counts import check_counts, check_exponents
-from golden.torch.products.gpu.devices import device_of
-from golden.torch.products.gpu.memory import MEMORY, check_device, matrix_of, readable
+from golden.torch.products.gpu.devices import MEMORY, check_device, device_of, matrix_of, readable
 from golden.torch.products.gpu.products import check_length, is_served, key_of
 
 __all__ = ["CountedNumbers", "add_exponents", "counted_product", "is_counted"]
 
 
 class CountedNumbers(NamedTuple):
-    """What was counted of a product, on its device.
-
-    Parameters
-    ----------
-    numbers : Tensor
-        int64, of shape (NUMBERS, ...) with the shape of the counts.
-    products, promotions : int
-        Steps of which each number tells.
-    """
+    """Numbers of a product on its device, int64 of shape (NUMBERS, ...), and how many steps each number tells of."""
 
     numbers: torch.Tensor
     products: int
@@ -50,7 +41,7 @@ def is_counted(reduction: Reduction, results: int) -> bool:
 
 
 class CountKeywords(TypedDict, total=False):
-    """What is wanted of a counted product; see `counted_product`."""
+    """The keywords of `counted_product`."""
 
     counts: bool | str
     counted_rows: torch.Tensor | None

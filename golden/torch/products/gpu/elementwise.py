@@ -13,8 +13,7 @@ from golden.formats import FloatFormat
 from golden.philox import FINAL_CONVERSION
 from golden.reduction import Reduction
 from golden.torch.products.gpu.checking import check_arrays, check_blocks, launch, once
-from golden.torch.products.gpu.devices import device_of
-from golden.torch.products.gpu.memory import MEMORY, constant, readable
+from golden.torch.products.gpu.devices import MEMORY, constant, device_of, readable
 
 __all__ = ["exponentials", "rounded", "rounded_to_blocks", "softmax16"]
 

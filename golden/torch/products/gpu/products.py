@@ -7,16 +7,15 @@ from math import prod
 import torch
 
 from golden.cuda import accumulations
-from golden.cuda.plan import Arrays, plan_product
+from golden.cuda.plan import Arrays
 from golden.formats import FloatFormat
 from golden.kernels.products import carrier, most_results
 from golden.philox import MOST_STEPS
 from golden.reduction import Reduction
 from golden.rounding import Randomness
-from golden.torch.products.gpu.checking import Planned, check_accumulation, check_product, launch, once
-from golden.torch.products.gpu.devices import device_of
+from golden.torch.products.gpu.checking import check_product, once, run_product
+from golden.torch.products.gpu.devices import check_device, device_of, matrix_of, readable
 from golden.torch.products.gpu.elementwise import rounded
-from golden.torch.products.gpu.memory import check_device, matrix_of, readable
 from golden.torch.products.windows import formats_of
 
 __all__ = ["check_length", "is_served", "key_of", "matrix_product", "multiply", "operand_values"]
@@ -75,26 +74,12 @@ def matrix_product(
 def multiply(device: torch.device, reduction: Reduction, arrays: Arrays) -> None:
     """Launch the kernels of a product that `is_served`, of operands that `operand_values` made.
 
-    Parameters
-    ----------
-    device : torch.device
-    reduction : Reduction
-    arrays : Arrays
-        Initial values are rounded to the format of the results.
+    Initial values are rounded to the format of the results.
     """
     check_length(arrays.shape[1], reduction)
-    card, key = device_of(device), key_of(reduction)
-    if reduction.accumulator is not None:
-        once(card, key, lambda: check_accumulation(card, device, reduction))
-        planned: Planned = accumulations.plan_accumulation(reduction, arrays)
-    else:
-        once(card, key, lambda: check_product(card, device, reduction))
-        planned = plan_product(
-            reduction, arrays, initial_format=reduction.result, processors=card.processors, native=card.native
-        )
-    workspace = torch.empty(planned.workspace_bytes, dtype=torch.uint8, device=device)  # the stream keeps it
-    for each in planned.launches(workspace.data_ptr()):
-        launch(card, each)
+    card = device_of(device)
+    once(card, key_of(reduction), lambda: check_product(card, device, reduction))
+    run_product(card, device, reduction, arrays)
 
 
 def key_of(reduction: Reduction) -> Reduction:

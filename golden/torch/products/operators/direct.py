@@ -21,7 +21,7 @@ __all__ = ["matrix_product", "rounded"]
 
 # struct cbfloat_product of kernels.h.
 _PRODUCT = struct.Struct("26q")
-# enum cbfloat_contents: what an array holds beside values.
+# enum cbfloat_contents: contents of arrays other than values.
 _CODES_OF_A, _CODES_OF_B, _CODES_OF_RESULT, _INITIAL_ROUNDED = 2, 4, 8, 16
 _NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
 _FORMAT_OF_DTYPE = {torch.float16: format_number(FP16), torch.bfloat16: format_number(BF16)}
@@ -31,10 +31,13 @@ _FORMAT_OF_DTYPE = {torch.float16: format_number(FP16), torch.bfloat16: format_n
 def _fields(reduction: str) -> tuple[str, tuple[int, ...]] | None:
     """Return the name of the format of factors and results, and the fields of the product behind its contents.
 
-    None unless both are in one format, summed at a level, and everything is rounded to nearest even.
+    None unless both are in one format, summed at a level, everything is rounded to nearest even, and subnormals are
+    kept.
     """
     whole = reduction_in(reduction)
-    if whole.operand is None or whole.operand != whole.out or whole.accumulator or not whole.is_nearest_even:
+    if whole.operand is None or whole.operand != whole.out or whole.accumulator:
+        return None
+    if whole.flushes or not whole.is_nearest_even:
         return None
     return whole.operand.name, call_of(whole).numbers[1:]
 

@@ -80,6 +80,11 @@ def _on_a_card(name: str, first: torch.Tensor, *given: Any) -> torch.Tensor | No
     """Compute on a CUDA device; None for tensors on the CPU, without a kernel there, and if a back end is forced."""
     if not first.is_cuda or forced() is not None:
         return None
+    if any(isinstance(each, Reduction) and each.flushes for each in given):
+        raise NotImplementedError(
+            "subnormals: got 'flush' for tensors on a card, whose kernels keep subnormals; "
+            "within golden.backend('numpy') products of such tensors run on the CPU"
+        )
     from golden.torch.products import gpu  # not before there is a card to use it
 
     done: torch.Tensor | None = getattr(gpu, name)(first, *given)
@@ -308,7 +313,7 @@ def note_node() -> None:
 
 
 def multiply(a: torch.Tensor, b: torch.Tensor, initial: torch.Tensor | None, *given: Any) -> torch.Tensor:
-    """Call the operator: by way of PyTorch only where somebody there asks what is called."""
+    """Multiply; operands that are not plain go through PyTorch's dispatcher."""
     if is_plain(a, b, initial):
         return multiply_plainly(a, b, initial, *given)
     return matrix_product(a, b, initial, *given)

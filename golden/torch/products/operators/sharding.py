@@ -1,4 +1,4 @@
-"""What DTensor may split of the operands of each operator: rows, columns, items of a batch, channels.
+"""How DTensor may split the operands of each operator: by rows, columns, items of a batch, channels.
 
 An axis that is summed is never split: the order of a sum is fixed, and partial sums of several processes have other
 bits. DTensor itself gathers an operand that is split along it, as in a row-wise parallel layer. The operands of
@@ -132,6 +132,6 @@ def _register(operator: Any) -> None:
             placed.append((at[:1], operands + [None] * (len(given) - tensors)))
         return placed
 
-    # DTensor keeps what it finds for given arguments from the first int on; those of a window are lists of them before.
+    # DTensor's cache key has the arguments from the first int on; a window's are lists of ints.
     first = next(number for number, each in enumerate(types) if "int" in each)
     DTensor._op_dispatcher.sharding_propagator.op_to_schema_info[operator].static_argnum = first

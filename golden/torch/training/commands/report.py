@@ -37,13 +37,7 @@ def add_report(commands: _SubParsersAction[ArgumentParser]) -> None:
 
 
 def report(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Write the page; return the exit status.
-
-    Raises
-    ------
-    SystemExit
-        With status 2 and a message if a run cannot be read or the page not be written.
-    """
+    """Write the page; return the exit status. The process ends if a run cannot be read or the page not be written."""
     from golden.torch.instruments.report.page import write_report
     from golden.torch.instruments.report.reading import run_file
 

@@ -24,6 +24,7 @@ from golden.torch.common.processes import rank, seed_everything, world_size
 from golden.torch.common.section import parse
 from golden.torch.common.terminal import scale_text
 from golden.torch.observing import NAME as OBSERVATIONS
+from golden.torch.products.functions.products import current_plan
 from golden.torch.training.loggers import RunRecord
 from golden.torch.training.older_form import as_today, is_older
 from golden.torch.training.run_file import Dataloader, Init, RunFile, find_run_file
@@ -201,7 +202,7 @@ def validate(given: argparse.Namespace, document: dict[str, Any], console: Conso
     if not loaders:
         default = run.validation()
         if default is None:
-            raise ValueError("trainer.validate.val_dataloader: is missing, must be there")
+            raise ValueError("trainer.validate.val_dataloader: is missing, must be given")
         loaders = [default]
     path = trainer.load_weights(checkpoint or True)
     if rank() == 0:
@@ -246,14 +247,18 @@ def _about(parts: Parts, precision: MixedPrecision) -> list[str]:
     examples = f", {len(parts.task.train):,} training examples" if parts.task is not None else ""  # type: ignore[arg-type]
     if precision.enabled:
         scaling = precision.loss_scaling_factor if precision.scales_loss else "none"
-        numbers = f"{precision.fp16_type} at level {precision.precision_opt_level}, loss scaling {scaling}"
+        rule = "" if precision.reduction is not None else f" at level {precision.precision_opt_level}"
+        numbers = f"{precision.fp16_type}{rule}, loss scaling {scaling}"
+        with precision.autocast():
+            products = [f"each product: {current_plan().reduction}"]
     else:
-        numbers = "fp32 of PyTorch"
+        numbers, products = "fp32 of PyTorch", []
     info = golden.kernel_info()
     processes = _count(world_size(), "process", "processes")
     versions = f"PyTorch {torch.__version__}, Python {sys.version.split()[0]}"
     return [
         f"{parameters}{examples}, {numbers}",
+        *products,
         f"products by {info['path']}, {_count(int(info['threads']), 'thread')}, {processes}; {versions}",
         *(parts.task.notes if parts.task is not None else ()),
     ]

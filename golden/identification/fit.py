@@ -1,0 +1,219 @@
+"""The model whose results are the device's: every reduction is tried, then accumulators are improved step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden.accumulator import Accumulator, FusedSum
+from golden.arrays.products import matmul
+from golden.formats import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
+from golden.identification.probes import Probe
+from golden.presets import accumulators
+from golden.reduction import Reduction
+from golden.rounding import SUBNORMALS, Rounding
+
+__all__ = ["Candidate", "Examples", "fitted_accumulator", "fitted_reduction"]
+
+_INNER = (FP32, FP16, BF16, CBFLOAT16, CB16)
+# Passes over all parts of a rule; a rule that is right in few sums at first is no start.
+_PASSES, _STARTS, _HOPELESS = 5, 2, 0.2
+_SCREENED = (2, 8, 33, 130)
+_MODES = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
+_CUTS = (Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD)
+_ROUNDINGS = (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO, Rounding.TO_ODD, None)
+_BITS = (None, *range(1, 41))
+_RESULTS = (FP32, *(FloatFormat(f"e8m{bits}", 8, bits) for bits in range(22, 0, -1)))
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model, and the share of the examples that it computes as the device does."""
+
+    model: Reduction | Accumulator
+    share: float
+
+
+class Examples:
+    """Products and the device's results, with which models are compared; every NaN counts as the same.
+
+    Parameters
+    ----------
+    asked, results : sequences
+        Products of codes, and the codes of their results.
+    operand, out : FloatFormat
+        Formats of factors and results.
+    """
+
+    def __init__(
+        self, asked: Sequence[Probe], results: Sequence[NDArray[Any]], operand: FloatFormat, out: FloatFormat
+    ) -> None:
+        self.asked, self.operand, self.out = list(asked), operand, out
+        self.results = [self.plain(each) for each in results]
+        self.count = sum(each.size for each in results)
+
+    def plain(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Return the codes with one code for every NaN."""
+        return np.where(self.out.is_nan(codes), self.out.nan if self.out.has_nan else 0, codes)
+
+    def some(self, rows: int) -> Examples:
+        """Return examples of the first rows of each product."""
+        asked = [Probe(each.name, each.a[:rows], each.b) for each in self.asked]
+        return Examples(asked, [each[:rows] for each in self.results], self.operand, self.out)
+
+    def screened(self) -> Examples:
+        """Return a few examples that most wrong models already fail."""
+        chosen = [at for at, each in enumerate(self.asked) if each.a.shape[1] in _SCREENED]
+        asked = [self.asked[at] for at in chosen]
+        return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out).some(40)
+
+    def extended(self, probe: Probe, result: NDArray[Any]) -> Examples:
+        """Return these examples and one more product."""
+        return Examples([*self.asked, probe], [*self.results, result], self.operand, self.out)
+
+    def computed(self, probe: Probe, model: Reduction | Accumulator) -> NDArray[Any]:
+        """Return what the model makes of a product."""
+        options: dict[str, Any] = {} if isinstance(model, Reduction) else {"out": self.out}
+        result: NDArray[Any] = matmul(probe.a, probe.b, operand=self.operand, reduction=model, **options)
+        return self.plain(result)
+
+    def share(self, model: Reduction | Accumulator, *, at_least: float = 0.0) -> float:
+        """Return the share of equal results; no more than `at_least` as soon as it cannot become larger."""
+        wrong, allowed = 0, (1.0 - at_least) * self.count
+        for probe, result in zip(self.asked, self.results, strict=True):
+            wrong += int((self.computed(probe, model) != result).sum())
+            if wrong > allowed:
+                return at_least if at_least else 1 - wrong / self.count
+        return 1 - wrong / self.count
+
+
+def _first(preferred: FloatFormat) -> list[FloatFormat]:
+    return sorted(_INNER, key=lambda fmt: fmt != preferred)
+
+
+def fitted_reduction(examples: Examples, chunks: Iterable[int | None]) -> Candidate:
+    """Return the reduction that computes most of the examples; formats, modes, chunks and subnormals are all tried.
+
+    Of several that compute all examples, the one with fewer formats and conversions is returned.
+    """
+    few = examples.screened()
+    best: Candidate | None = None
+    formats = [(inner, outer) for outer in _first(examples.out) for inner in _first(outer)]
+    for subnormals, chunk, (inner, outer), mode in product(SUBNORMALS, chunks, formats, _MODES):
+        for last in _MODES if outer != examples.out else _MODES[:1]:
+            model = Reduction(inner, chunk, outer, examples.operand, examples.out, mode, last, subnormals=subnormals)
+            share = few.share(model, at_least=best.share if best else 0.0)
+            if share == 1.0:
+                share = examples.share(model)
+                if share == 1.0:
+                    return Candidate(model, share)
+            if best is None or share > best.share:
+                best = Candidate(model, min(share, 1.0 - 1.0 / examples.count))
+    if best is None:
+        raise ValueError("chunks: got none, must have one at least")
+    return Candidate(best.model, examples.share(best.model))
+
+
+def _sums(spec: FusedSum, *, is_join: bool, joint: bool) -> Iterator[FusedSum]:
+    """Return sums that differ from this one in a number or a mode; `joint`: in the cut and the rounding together."""
+    roundings = _ROUNDINGS[:3] if is_join else _ROUNDINGS
+    cuts: list[tuple[int | None, Rounding, bool]] = [(None, spec.cut, True), (None, spec.cut, False)]
+    cuts += [(bits, spec.cut, False) for bits in range(40, 0, -1)]
+    cuts += [(spec.fraction_bits, cut, False) for cut in _CUTS]
+    results = [(mode, fmt) for mode in roundings for fmt in (_RESULTS if mode in _ROUNDINGS[1:3] else _RESULTS[:1])]
+    if joint:
+        cuts = [(bits, cut, False) for bits in (None, *range(36, 6, -1)) for cut in _CUTS] + cuts[:1]
+        pairs = list(product(cuts, [(mode, FP32) for mode in roundings]))
+    else:
+        own = (spec.fraction_bits, spec.cut, spec.chain), (spec.rounding, spec.result)
+        pairs = [(cut, own[1]) for cut in cuts] + [(own[0], result) for result in results]
+    for (bits, cut, chain), (mode, fmt) in pairs:
+        try:
+            yield replace(spec, fraction_bits=bits, cut=cut, chain=chain, rounding=mode, result=fmt)
+        except ValueError:  # a combination that the family does not have
+            continue
+
+
+def _variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
+    """Return groups of rules that differ from this one in one part."""
+
+    def changed(name: str, values: Iterable[Any]) -> list[Accumulator]:
+        made = []
+        for value in values:
+            try:
+                made.append(replace(rule, **{name: value}))
+            except ValueError:
+                continue
+        return made
+
+    yield changed("flush", ("none", "signed", "positive"))
+    yield changed("join", _sums(rule.join, is_join=True, joint=joint))
+    for at, stage in enumerate(rule.stages):
+        yield changed(
+            "stages",
+            ((*rule.stages[:at], other, *rule.stages[at + 1 :]) for other in _sums(stage, is_join=False, joint=joint)),
+        )
+    yield changed("total_fraction_bits", _BITS)
+    near = () if rule.zero_exponent is None else range(rule.zero_exponent - 7, rule.zero_exponent + 8)
+    yield changed("zero_exponent", (None, *range(-300, 257, 8), *near))
+    yield changed("products_overflow", (False, True))
+    yield changed("total_reach", _BITS)
+    yield changed("depth", (None, *(rule.block * n for n in range(1, 33))))
+    yield changed("promote_every", (None, *(rule.block * n for n in range(1, 33)), rule.promote_every))
+    one = [FusedSum(1, chain=True), FusedSum(1, rounding="to_odd"), FusedSum(1, rounding="toward_zero")]
+    yield changed(
+        "stages",
+        [
+            *((*rule.stages[:at], extra, *rule.stages[at:]) for at in range(len(rule.stages) + 1) for extra in one),
+            *((*rule.stages[:at], *rule.stages[at + 1 :]) for at, each in enumerate(rule.stages) if each.terms == 1),
+        ],
+    )
+
+
+def _improved(examples: Examples, start: Candidate) -> Candidate:
+    best, joint = start, False
+    for _ in range(_PASSES):
+        before = best
+        for group in _variations(best.model, joint):  # type: ignore[arg-type]  # starts are accumulators
+            for rule in group:
+                share = examples.share(rule, at_least=best.share)
+                if share > best.share:
+                    best = Candidate(rule, share)
+            if best.share == 1.0:
+                return best
+        if best.share == before.share:
+            if joint:
+                return best
+            joint = True
+    return best
+
+
+def fitted_accumulator(examples: Examples, starts: Sequence[Accumulator]) -> Candidate | None:
+    """Return the accumulator that computes most of the examples: a preset, or one improved from a start."""
+    bits = 8 if examples.operand.width <= 8 else 16
+    presets = [Candidate(rule, examples.share(rule)) for rule in accumulators.values() if rule.operand_bits == bits]
+    for candidate in presets:
+        if candidate.share == 1.0:
+            return candidate
+    few = examples.screened()
+    own = [Candidate(rule, few.share(rule)) for rule in (replace(each, operand_bits=bits) for each in starts)]
+    best: Candidate | None = None
+    for start in (
+        sorted(own, key=lambda each: -each.share)[:_STARTS] + sorted(presets, key=lambda each: -each.share)[:1]
+    ):
+        if start.share < _HOPELESS:
+            continue
+        found = _improved(few, Candidate(start.model, few.share(start.model)))
+        found = Candidate(found.model, examples.share(found.model))
+        if found.share < 1.0:
+            found = _improved(examples, found)
+        if best is None or found.share > best.share:
+            best = found
+        if best.share == 1.0:
+            break
+    return best

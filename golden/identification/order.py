@@ -1,0 +1,211 @@
+"""The order of a sum, from which small terms survive between a large one and its negative (after FPRev).
+
+With 2**high at i and -2**high at j, every small term that is added before the large ones cancel is lost. How many are
+lost is the number of terms beneath the node at which i and j meet in the tree of additions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden.accumulator import Accumulator, FusedSum
+from golden.arrays.conversion import decode
+from golden.formats import FloatFormat
+from golden.identification.probes import BESIDE, LONG, PAIRS, Probe
+
+__all__ = ["Order", "order_of", "structures"]
+
+_TOTAL = -1
+_Sums = dict[tuple[int, int], float]
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the probes of order have shown.
+
+    Parameters
+    ----------
+    lost : dict
+        For a pair of places, how many of the first 128 terms are lost between them; empty where rounding hides it.
+    survivors : list of int
+        Places behind -2**high at which a small term survives, with 2**high at place 0.
+    period : int or None
+        After how many products the sum begins a new partial sum or block; None: after more than were tried.
+    """
+
+    lost: dict[tuple[int, int], int]
+    survivors: list[int]
+    period: int | None
+
+    def text(self) -> str:
+        """Return the order in words."""
+        if self.period is None:
+            return f"partial sums of more than {LONG // 2} products"
+        if self.period == 1:
+            return "one product after the other, from the first to the last"
+        blocks = f"blocks of {self.period} products"
+        if not self.lost:
+            return f"{blocks}; rounding hides the order within"
+        within = {pair: count for pair, count in self.lost.items() if pair[1] < self.period}
+        if all(count == j + 1 for (_, j), count in within.items()):
+            return f"{blocks}; within a block, one after the other"
+        at_once = len(set(within.values())) == 1
+        return f"{blocks}; within a block, " + ("all at once" if at_once else "in several sums")
+
+
+def _measured(asked: Sequence[Probe], results: Sequence[NDArray[Any]], kind: str, fmt: FloatFormat) -> _Sums:
+    """Return the sum for each pair of places."""
+    found: _Sums = {}
+    for probe, result in zip(asked, results, strict=True):
+        if probe.name == kind:
+            values = decode(np.ascontiguousarray(np.diagonal(result)), fmt).astype(np.float64)
+            found |= dict(zip(probe.about, values.tolist(), strict=True))
+    return found
+
+
+def order_of(
+    asked: Sequence[Probe], results: Sequence[NDArray[Any]], fmt: FloatFormat, units: dict[str, float]
+) -> Order | None:
+    """Return the order of the sum; None where rounding hides it.
+
+    `units` has the value of a small term for each range of exponents.
+    """
+    for kind, unit in units.items():
+        behind = _measured(asked, results, f"long {kind}", fmt)
+        # A term that is lost leaves nothing, or in some modes a unit in the last place of the large one.
+        if not all(math.isfinite(value) for value in behind.values()) or unit not in behind.values():
+            continue
+        survivors = sorted(j + 1 for (_, j), value in behind.items() if value == unit)
+        counts = {pair: sum_ / unit for pair, sum_ in _measured(asked, results, f"pairs {kind}", fmt).items()}
+        is_clean = all(0 <= count <= PAIRS - 2 and count == int(count) for count in counts.values())
+        lost = {pair: PAIRS - int(count) for pair, count in counts.items()} if is_clean else {}
+        return Order(lost, survivors, _period(survivors))
+    return None
+
+
+def _period(survivors: list[int]) -> int | None:
+    tail = [place for place in survivors if place > LONG // 2]
+    if len(tail) > 1:
+        return math.gcd(*(later - earlier for earlier, later in pairwise(tail)))
+    gone = set(range(2, LONG)) - set(survivors)
+    return None if not survivors or not gone else max(survivors)
+
+
+Tree = int | list["Tree"]
+
+
+def _tree(leaves: list[int], lost: Callable[[int, int], int]) -> Tree:
+    if len(leaves) == 1:
+        return leaves[0]
+    most = max(lost(i, j) for at, i in enumerate(leaves) for j in leaves[at + 1 :])
+    groups: list[list[int]] = []
+    for leaf in leaves:
+        near = [group for group in groups if any(lost(*sorted((leaf, other))) < most for other in group)]
+        for group in near:
+            groups.remove(group)
+        groups.append(sorted(sum(near, [leaf])))
+    if len(groups) == 1:
+        raise ValueError
+    return [_tree(group, lost) for group in sorted(groups)]
+
+
+def _leaves(tree: Tree) -> list[int]:
+    return [tree] if isinstance(tree, int) else [leaf for child in tree for leaf in _leaves(child)]
+
+
+def _shape(tree: Tree) -> Any:
+    return 0 if isinstance(tree, int) else tuple(sorted((_shape(child) for child in tree), key=str))
+
+
+def _stages(tree: Tree) -> tuple[list[int], list[tuple[int, bool]]]:
+    """Return the leaves of a subtree in order, and its sums from the products up: how many terms, whether a chain."""
+    if isinstance(tree, int):
+        return [tree], []
+    children = list(tree)
+    is_chain = False
+    if len({_shape(child) for child in children}) > 1:
+        is_chain = True
+        spine: Tree = tree
+        later: list[Tree] = []
+        while not isinstance(spine, int) and len(spine) == 2 and _shape(spine[0]) != _shape(spine[1]):
+            spine, last = sorted(spine, key=lambda child: -len(_leaves(child)))
+            later.append(last)
+        first: list[Tree] = [spine] if isinstance(spine, int) else list(spine)
+        children = first + later[::-1]
+    parts = [_stages(child) for child in children]
+    if any(stages != parts[0][1] for _, stages in parts):
+        raise ValueError
+    return [leaf for leaves, _ in parts for leaf in leaves], [*parts[0][1], (len(children), is_chain)]
+
+
+def _joined(tree: Tree) -> tuple[list[Tree], bool]:
+    """Return what joins the total, in order, and whether one after the other."""
+    spine, joined = tree, []
+    while spine != _TOTAL:
+        if isinstance(spine, int):
+            raise ValueError
+        below = [child for child in spine if _TOTAL in _leaves(child)]
+        joined.append([child for child in spine if child is not below[0]])
+        spine = below[0]
+    if len(joined) == 1:
+        return joined[0], False
+    if any(len(each) != 1 for each in joined):
+        raise ValueError
+    return [each[0] for each in reversed(joined)], True
+
+
+def _blocks(period: int | None) -> Iterable[tuple[int, int | None]]:
+    if period is None:
+        return
+    for block in range(min(period, BESIDE), 0, -1):
+        if period % block == 0:
+            yield block, None if block == period else period
+
+
+def structures(order: Order) -> list[Accumulator]:
+    """Return accumulators whose sums have this order; how they round is a first guess."""
+    found = []
+    if not order.lost:
+        return [rule for block, promote in _blocks(order.period) for rule in _usual(block, promote)]
+    for block, promote in _blocks(order.period):
+        second = range(block, 2 * block)
+
+        def lost(i: int, j: int, block: int = block) -> int:
+            return order.lost[(0 if i == _TOTAL else block + i), block + j]
+
+        try:
+            joined, is_chain = _joined(_tree([_TOTAL, *range(len(second))], lost))
+            leaves, stages = _stages(joined if len(joined) > 1 else joined[0])
+            if len(joined) > 1:
+                stages = stages[:-1]
+        except (ValueError, KeyError, IndexError):
+            continue
+        made = tuple(_first_guess(terms, chain) for terms, chain in stages)
+        join = _first_guess(len(joined) + 1, is_chain, join=True)
+        taken = tuple(leaves) if leaves != sorted(leaves) else ()
+        found.append(Accumulator(16, block, join, stages=made, order=taken, promote_every=promote))
+    return found
+
+
+def _usual(block: int, promote: int | None) -> Iterable[Accumulator]:
+    """Return rules for blocks whose inner order is not known: a chain, one sum, a sum of products, a tree."""
+    yield Accumulator(16, block, FusedSum(block + 1, chain=True), promote_every=promote)
+    if block > 1:
+        pairs = (FusedSum(2),) * (block.bit_length() - 1)
+        yield Accumulator(16, block, _first_guess(block + 1, False, join=True), promote_every=promote)
+        yield Accumulator(16, block, FusedSum(2), stages=(_first_guess(block, False),), promote_every=promote)
+        if 1 << len(pairs) == block:
+            yield Accumulator(16, block, FusedSum(2), stages=pairs, promote_every=promote)
+
+
+def _first_guess(terms: int, is_chain: bool, *, join: bool = False) -> FusedSum:
+    if is_chain or terms == 2:
+        return FusedSum(terms, chain=is_chain)
+    return FusedSum(terms, 24, rounding="toward_zero" if join else None)

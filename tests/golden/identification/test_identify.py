@@ -1,0 +1,141 @@
+"""Devices whose rule is known are identified blind; any other is never given a wrong model."""
+
+import numpy as np
+import pytest
+
+import golden
+from golden import BF16, CB16, CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32, Reduction, accumulators, identify
+
+VERIFY = 20_000
+
+
+def device(model, operand):
+    return lambda a, b: golden.matmul(a, b, operand=operand, reduction=model)
+
+
+@pytest.mark.parametrize("name", ["nvidia_hopper", "amd_cdna3", "x86_tdpbf16ps", "arm_bfdot"])
+def test_identify_preset_returns_it(name):
+    found = identify(device(accumulators[name], BF16), operand="bfloat16", verify=VERIFY)
+    assert (found.model, found.name, found.verified) == (accumulators[name], name, VERIFY)
+    assert name in found.text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", accumulators)
+def test_identify_every_preset_on_every_width_of_operands_returns_its_sums(name):
+    rule = accumulators[name]
+    for operand in (BF16, FP16) if rule.operand_bits == 16 else (FLOAT8_E4M3FN, FLOAT8_E5M2):
+        found = identify(device(rule, operand), operand=operand, verify=VERIFY)
+        assert found.model is not None, found.text()
+        # In float16 no product is small or large enough to tell some machines apart: any of them is right.
+        assert found.model == rule or operand is FP16 or found.verified == VERIFY
+
+
+@pytest.mark.parametrize(
+    "reduction",
+    [
+        Reduction.for_level(0, FP16),
+        Reduction.for_level(1, BF16, chunk=12),
+        Reduction.for_level(2, CBFLOAT16),
+        Reduction(CBFLOAT16, None, CBFLOAT16, operand=CBFLOAT16),
+        Reduction.for_level(1, FLOAT8_E4M3FN),
+        Reduction(CBFLOAT16, 32, CB16, operand=FP16, rounding="up"),
+        Reduction(BF16, 5, FP32, operand=FP16, out=FP16, rounding="to_odd", out_rounding="down"),
+        Reduction(FP32, None, FP32, operand=BF16, out=BF16, rounding="nearest_away", out_rounding="toward_zero"),
+        Reduction(FP16, 32, FP32, operand=FP16, subnormals="flush"),
+    ],
+    ids=str,
+)
+def test_identify_reduction_returns_one_with_the_same_sums(reduction):
+    operand = reduction.operand or FP16
+    found = identify(device(reduction, operand), operand=operand, verify=VERIFY)
+    assert isinstance(found.model, Reduction), found.text()
+    asked = found.model
+    wanted = (reduction.inner, reduction.outer, reduction.rounding, reduction.subnormals)
+    assert (asked.inner, asked.outer, asked.rounding, asked.subnormals) == wanted
+    assert asked.chunk == reduction.chunk or reduction.inner == reduction.outer
+
+
+def in_float64(a, b):
+    with np.errstate(all="ignore"):
+        return golden.encode(golden.decode(a, BF16).astype(float) @ golden.decode(b, BF16).astype(float), FP32)
+
+
+@pytest.mark.long
+def test_identify_sum_in_float64_finds_no_model_and_shows_the_nearest_and_a_failing_sum():
+    found = identify(in_float64, operand=BF16, verify=VERIFY)
+    assert found.model is None
+    assert found.reduction is None
+    assert all(each.share < 1 for each in found.nearest)
+    assert "No model" in found.text()
+    assert found.failing is not None
+    a, b = (np.array(codes, np.uint16) for codes in zip(*found.failing.products, strict=True))
+    assert found.failing.result == in_float64(a[None], b[:, None])[0, 0]
+
+
+@pytest.mark.long
+def test_identify_device_with_one_wrong_ulp_in_a_thousand_sums_finds_no_model():
+    def faulty(a, b):
+        result = golden.matmul(a, b, operand=BF16, level=0)
+        # Where the last factor's fraction has its top bits set, a carry is lost.
+        return result ^ ((a[:, -1:] & 0x7F) == 0x7D).astype(np.uint32)
+
+    found = identify(faulty, operand=BF16, verify=VERIFY)
+    assert found.model is None
+    assert found.nearest[0].share > 0.9
+
+
+def test_identify_device_of_zeros_finds_no_model():
+    with pytest.raises(ValueError, match=r"^result: cannot tell the format of results"):
+        identify(lambda a, b: np.zeros((a.shape[0], b.shape[1]), np.uint32), operand=BF16)
+    found = identify(
+        lambda a, b: np.zeros((a.shape[0], b.shape[1]), np.uint32), operand=BF16, result="float32", verify=VERIFY
+    )
+    assert found.model is None
+    assert found.findings[0].statement.startswith("All results are equal")
+
+
+def test_identify_stochastic_device_says_that_results_do_not_repeat():
+    random = np.random.default_rng(3)
+
+    def device_with_noise(a, b):
+        return golden.matmul(a, b, operand=FP16, level=2, rounding="stochastic", seed=int(random.integers(2**32)))
+
+    found = identify(device_with_noise, operand=FP16, verify=VERIFY)
+    assert found.model is None
+    statements = [each.statement for each in found.findings]
+    assert "Results do not repeat." in statements
+    assert "Results depend on their place." in statements
+
+
+@pytest.mark.parametrize(
+    ("name", "statement"),
+    [
+        ("nvidia_hopper", "Order: blocks of 16 products; within a block, all at once."),
+        ("nvidia_hopper", "Between 1 and -1 a term of 2^-25 survives, but not 2^-26."),
+        ("nvidia_volta", "Order: blocks of 4 products; within a block, all at once."),
+        ("x86_vdpbf16ps", "Subnormal operands are flushed to zero."),
+        ("nvidia_ada", "Subnormal operands keep their values."),
+        ("amd_cdna1", "Order: blocks of 4 products; within a block, in several sums."),
+    ],
+)
+def test_identify_findings_state_what_the_machine_is_known_for(name, statement):
+    found = identify(device(accumulators[name], BF16), operand=BF16, verify=0)
+    assert statement in [each.statement for each in found.findings]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"operand": "float32"}, ValueError, "operand: got float32, must have at most 16 bits"),
+        ({"verify": -1}, ValueError, "verify: got -1, must be an int from 0 to"),
+        ({"seed": "1"}, ValueError, "seed: got '1'"),
+        ({"function": 3}, TypeError, "function: got 3, must be callable"),
+        ({"function": lambda a, b: a}, ValueError, r"function: got a result of shape"),
+        ({"function": lambda a, b: np.zeros((len(a), b.shape[1]))}, TypeError, "must be unsigned codes"),
+    ],
+)
+def test_identify_wrong_argument_is_refused_by_name(options, error, match):
+    given = {"function": device(Reduction.for_level(0, BF16), BF16), "operand": BF16, "verify": 10} | options
+    with pytest.raises(error, match=match):
+        identify(given.pop("function"), **given)
