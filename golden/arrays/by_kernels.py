@@ -37,8 +37,8 @@ class Kernels:
         if not request.length:
             return "there are no products"
         reduction = request.reduction
-        if reduction.flushes:
-            return "the kernels keep subnormal numbers"
+        if reduction.flushes and not products.flushes(reduction, counts=request.counting is not None):
+            return "the kernels flush subnormals to nearest even, in formats of 16 bits and more, without counts"
         if reduction.accumulator is not None:
             served = accumulators.serves(reduction.accumulator)
             return None if served else "the accumulator has too many stages for the kernels"

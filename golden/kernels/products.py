@@ -25,6 +25,7 @@ __all__ = [
     "call_of_chain",
     "carrier",
     "dot",
+    "flushes",
     "matmul",
     "matmul_indexed",
     "most_results",
@@ -38,7 +39,7 @@ Matrix = NDArray[Any]
 _PRODUCT, _TABLES = struct.Struct("26q"), struct.Struct("2q")
 _MATMUL, _DOT = 0, 1
 _NO_CHUNKS = -1
-_B_IS_ROUNDED = 32  # of enum cbfloat_contents
+_B_IS_ROUNDED, _FLUSHED = 32, 64  # of enum cbfloat_contents
 _ROUNDING = struct.Struct("2qQ2q")  # struct cbfloat_rounding
 # Of a sum's fraction and a random word beside it, which a double holds; of results, which 32 bits number.
 _MOST_BITS, _MOST_RESULTS, _UNLIMITED = 51, 2**32, 2**63
@@ -103,9 +104,18 @@ def call_of(reduction: Reduction, *, as_values: bool = False, b_is_rounded: bool
         The values of b are of the operand format, as `quantize` gives them.
     """
     formats = carrier(reduction.factors), reduction.inner, reduction.outer, reduction.result
-    numbers = as_values + _B_IS_ROUNDED * b_is_rounded, *map(format_number, formats), reduction.chunk or 0
+    contents = as_values + _B_IS_ROUNDED * b_is_rounded + _FLUSHED * reduction.flushes
+    numbers = contents, *map(format_number, formats), reduction.chunk or 0
     rounding = _rounding_of(reduction.rounding, reduction.out_rounding, reduction.random)
     return Call(numbers, rounding, most_results(reduction))
+
+
+def flushes(reduction: Reduction, *, counts: bool) -> bool:
+    """Return whether the kernels flush the subnormals of a reduction.
+
+    A carrier in place of the operand's own format has other subnormals.
+    """
+    return reduction.is_nearest_even and not counts and carrier(reduction.factors) == reduction.factors
 
 
 def _rounding_of(steps: Rounding, last: Rounding, random: Randomness | None) -> bytes | None:

@@ -11,6 +11,7 @@ import pytest
 
 import golden
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, Flag, FloatFormat, Reduction, Rounding, accumulators, reference
+from golden.kernels.library import paths, use
 
 from .hosts import GFLOAT_MODES, gfloat_info
 from .judges import INEXACT, UNBOUNDED, UNDERFLOW, Mpfr, assert_same_bits, boundary_codes, codes_of, values_of
@@ -259,6 +260,67 @@ def test_products_that_flush_are_alike_on_every_back_end_that_serves_them(plan, 
     assert_same_bits(dots[1], [[raised for _, raised in row] for row in judged])
 
 
+CHAINED = [Reduction(fmt, None, fmt, operand=fmt) for fmt in (FP16, BF16, CBFLOAT16, CB16, FloatFormat("wide", 7, 22))]
+LEVELS = [Reduction.for_level(level, fmt, chunk=8) for fmt in (FP16, BF16, CBFLOAT16) for level in (1, 2)]
+LEVELS += [Reduction.for_level(0, BF16), Reduction(FP16, 5, BF16, out=CBFLOAT16)]
+
+
+@pytest.mark.parametrize("path", paths()[:-1])
+@pytest.mark.parametrize(
+    "plan", [Reduction.for_level(0, BF16), *CHAINED, *LEVELS, Reduction(FP16, 5, BF16, out=CBFLOAT16)], ids=str
+)
+def test_kernels_that_flush_have_the_codes_of_numpy_on_every_path(plan, path):
+    operand = plan.inner if plan.inner != FP32 else BF16
+    whole = replace(plan, operand=operand, **FLUSH)
+    rng = np.random.default_rng(21)
+    # Products around the smallest normal number of the accumulator, many of them half way between two of its numbers.
+    halved = (plan.inner.emin - 2) // 2
+    for m, n, k in ((3, 5, 1), (7, 33, 20), (2, 9, 300)):
+        shapes = (m, k), (k, n)
+        powers = [rng.integers(halved - 3, halved + 4, each) for each in shapes]
+        values = [np.ldexp(1 + rng.integers(0, 16, each.shape) / 16.0, each) for each in powers]
+        a, b = (golden.encode(each * rng.choice([-1, 1], each.shape), operand) for each in values)
+        a[0, :2], b[:2, 1] = operand.min_normal - 1, operand.one
+        start = small_codes(plan.outer, 6 * n, 22)[:n] * (np.arange(n) % 2).astype(np.uint16)
+        wanted = golden.matmul(a, b, reduction=whole, initial=start, backend="numpy")
+        with use(path):
+            got = golden.matmul(a, b, reduction=whole, initial=start, backend="kernels")
+            rounded = golden.matmul_values(
+                *(golden.decode(each, operand) for each in (a, b)),
+                reduction=whole,
+                initial=golden.decode(start, plan.outer),
+                backend="kernels",
+            )
+            dots = golden.dot(a[:, np.newaxis], b.T, reduction=whole, initial=start, backend="kernels")
+        assert_same_bits(got, wanted)
+        assert_same_bits(golden.encode(rounded, whole.result), wanted)
+        assert_same_bits(dots, wanted)
+        kept = golden.matmul(a, b, reduction=replace(whole, subnormals="keep"), initial=start, backend="kernels")
+        assert (kept != wanted).any()
+
+
+@pytest.mark.parametrize("path", paths()[:-1])
+@pytest.mark.parametrize("fmt", [FP16, BF16, CBFLOAT16, CB16, FP32], ids=str)
+def test_sum_at_the_edge_of_what_is_flushed_is_rounded_first_on_every_path(fmt, path):
+    """The smallest normal number less a quarter or half of its ulp, a bit more and a bit less."""
+    operand = fmt if fmt != FP32 else BF16
+    whole = Reduction(fmt, None, fmt, operand=operand, **FLUSH)
+    ulp = fmt.emin - fmt.fraction_bits
+    shift = -(ulp // 2)
+    below = np.array([0.25, 0.25 * (1 + 2.0**-7), 0.25 * (1 - 2.0**-7), 0.5, 0.5 * (1 + 2.0**-7), 0.125, 1.0])
+    edges = golden.encode(np.ldexp(below, ulp + shift), operand)
+    a = np.stack([np.full_like(edges, operand.min_normal), edges], axis=-1)
+    b = golden.encode([1.0, -(2.0**-shift)], operand)
+    with use(path):
+        got = golden.dot(a, b, reduction=whole, backend="kernels")
+    wanted = [reference.dot(each, b.tolist(), reduction=whole)[0] for each in a.tolist()]
+    assert wanted == [fmt.min_normal, 0, fmt.min_normal, 0, 0, fmt.min_normal, 0]
+    assert_same_bits(got, wanted)
+    with use(path):
+        negative = golden.dot(a ^ operand.sign_mask, b, reduction=whole, backend="kernels")
+    assert_same_bits(negative, [x | fmt.sign_mask if x or whole.is_chain else x for x in wanted])
+
+
 def test_values_of_products_are_rounded_to_operands_first_and_count_as_zeros_then():
     # Just below the smallest normal number of float16, to which its rounding takes it; a conversion that flushes not.
     small, one = np.full((1, 1), 2.0**-14 * (1 - 2.0**-12 - 2.0**-22), np.float32), np.ones((1, 1), np.float32)
@@ -339,6 +401,12 @@ def test_choice_that_is_none_or_that_nobody_has_is_named():
         golden.dot([0], [0], operand=FP16, reduction=accumulators["nvidia_hopper"], **FLUSH)
 
 
-def test_kernels_that_are_forced_say_that_they_keep_subnormals():
-    with pytest.raises(ValueError, match="the kernels keep subnormal numbers; numpy and exact serve this product"):
-        golden.dot([1], [1], operand=FP16, backend="kernels", **FLUSH)
+def test_kernels_that_are_forced_say_which_subnormals_they_flush():
+    refusal = "the kernels flush subnormals to nearest even, in formats of 16 bits and more, without counts; numpy and"
+    for options in (
+        {"operand": FP16, "rounding": "up"},
+        {"operand": golden.FLOAT8_E5M2},
+        {"operand": FP16, "counts": True},
+    ):
+        with pytest.raises(ValueError, match=refusal):
+            golden.dot([1], [1], backend="kernels", **options, **FLUSH)

@@ -1,5 +1,7 @@
 """Products of models whose subnormals are flushed are the products of `golden`, forward and backward."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,12 @@ from torch.nn import functional as F
 import golden
 import golden.torch as cstorch
 from golden import CBFLOAT16, FP16, accumulators
+from golden.torch.amp.yaml_configuration import precision_from_yaml
 from golden.torch.products.operators import registered
 from golden.torch.settings.half_type import half_named
 from golden.torch.settings.plan import plan_of, rule_of
 from golden.torch.settings.reductions import reduction_in
+from golden.torch.training.identity import precision_settings
 
 pytestmark = pytest.mark.filterwarnings("ignore:<class 'torch.autograd.function.Function'> should not be instantiated")
 
@@ -85,6 +89,24 @@ def test_wrong_choice_and_a_machine_with_a_rule_of_its_own_are_named():
         cstorch.precision("float16", subnormals="drop")
     with pytest.raises(ValueError, match="subnormals: got 'flush', must be 'keep'"):
         cstorch.precision("float16", reduction=accumulators["nvidia_hopper"], subnormals="flush")
+
+
+def test_mixed_precision_from_yaml_that_flushes_computes_flushed_products(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text(
+        "trainer: {init: {precision: {fp16_type: float16, subnormals: flush, loss_scaling_factor: dynamic}}}"
+    )
+    settings = precision_from_yaml(path)
+    x = torch.tensor([[2.0**-14]])
+    y = torch.tensor([[0.5]])
+    with settings.autocast():
+        assert not cstorch.matmul(x, y).any()
+    with replace(settings, subnormals="keep").autocast():
+        assert cstorch.matmul(x, y).item() == 2.0**-15
+    assert precision_settings(settings)["subnormals"] == "flush"
+    assert "subnormals" not in precision_settings(replace(settings, subnormals="keep"))
+    with pytest.raises(ValueError, match="subnormals: got 'drop', must be 'keep' or 'flush'"):
+        replace(settings, subnormals="drop")
 
 
 def test_card_refuses_a_product_that_flushes_and_says_who_computes_it():

@@ -18,9 +18,9 @@ namespace {
 
 constexpr int GENERIC_ROWS = 4, GENERIC_COLUMNS = 16;
 
-template <int ROWS>
+template <class Step, int ROWS>
 void generic_chain(int64_t steps, const void *a, const void *b, void *acc, const Rule &rule) {
-    const GenericStep step(rule);
+    const Step step(rule);
     const float *x = static_cast<const float *>(a), *y = static_cast<const float *>(b);
     float *sums = static_cast<float *>(acc);
     for (int64_t k = 0; k < steps; k++, x += GENERIC_ROWS, y += GENERIC_COLUMNS)
@@ -31,8 +31,9 @@ void generic_chain(int64_t steps, const void *a, const void *b, void *acc, const
             }
 }
 
+template <class Step>
 void generic_dot(int64_t steps, const void *a, const void *b, void *acc, const Rule &rule) {
-    const GenericStep step(rule);
+    const Step step(rule);
     const float *x = static_cast<const float *>(a), *y = static_cast<const float *>(b);
     float *sums = static_cast<float *>(acc);
     for (int64_t k = 0; k < steps; k++, x += GENERIC_COLUMNS, y += GENERIC_COLUMNS)
@@ -40,8 +41,9 @@ void generic_dot(int64_t steps, const void *a, const void *b, void *acc, const R
             sums[column] = step(x[column], y[column], sums[column]);
 }
 
+template <class Step>
 void generic_join(int64_t count, const float *partial, float *total, float factor, const Rule &rule) {
-    const GenericStep step(rule);
+    const Step step(rule);
     for (int64_t i = 0; i < count; i++) total[i] = step(partial[i], factor, total[i]);
 }
 

@@ -50,11 +50,16 @@ const Counted *generic_counted() {
     return &counted;
 }
 
-const Chain GENERIC_CHAINS[GENERIC_ROWS] = {generic_chain<1>, generic_chain<2>, generic_chain<3>, generic_chain<4>};
-const Chain GENERIC_DOTS[1] = {generic_dot};
-const Tiles GENERIC_TILES = {GENERIC_ROWS,      GENERIC_COLUMNS, GENERIC_COLUMNS, 4,
-                             Rounding::nearest, GENERIC_CHAINS,  GENERIC_DOTS,    generic_join,
-                             generic_counted<Mode::nearest_even, ScalarPhilox>()};
+template <class Step>
+Tiles generic_tiles(const Counted *counted = nullptr) {
+    static const Chain chains[GENERIC_ROWS] = {generic_chain<Step, 1>, generic_chain<Step, 2>, generic_chain<Step, 3>,
+                                               generic_chain<Step, 4>};
+    static const Chain dots[1] = {generic_dot<Step>};
+    return {GENERIC_ROWS, GENERIC_COLUMNS, GENERIC_COLUMNS, 4, Rounding::nearest, chains, dots, generic_join<Step>, counted};
+}
+
+const Tiles GENERIC_TILES = generic_tiles<GenericStep>(generic_counted<Mode::nearest_even, ScalarPhilox>());
+const Tiles GENERIC_FLUSHED_TILES = generic_tiles<GenericFlushedStep>();
 
 template <Mode MODE, class Words>
 InMode generic_in_mode() {

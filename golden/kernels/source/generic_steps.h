@@ -65,6 +65,28 @@ private:
     GenericRounder round_;
 };
 
+// Where subnormals are flushed (NUMERICS section 12), sums are rounded as if exponents had no lower end, and then those
+// below the smallest normal value become 0. This is the first magnitude that is rounded up to it, to nearest even: it lies
+// half an ulp of the binade below away.
+inline double first_kept(const Format &format) {
+    return (1 - power_of_two(-format.fraction_bits - 2)) * power_of_two(format.emin());
+}
+
+class GenericFlushedStep {
+public:
+    explicit GenericFlushedStep(const Rule &rule) : round_(rule.format), first_kept_(first_kept(rule.format)) {}
+    float operator()(float a, float b, float acc) const {
+        const double exact = sum_to_odd(static_cast<double>(a) * b, acc);
+        const uint64_t sign = bits_of(exact) & DOUBLE_SIGN;
+        const bool is_flushed = double_of(bits_of(exact) ^ sign) < first_kept_;
+        return static_cast<float>(is_flushed ? double_of(sign) : round_(exact));
+    }
+
+private:
+    GenericRounder round_;
+    double first_kept_;
+};
+
 // The code of a value that the format holds.
 inline uint32_t code_of(double rounded, const Format &format) {
     if (rounded != rounded) return format.nan();

@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: whoever loads the library compares it. */
-#define CBFLOAT_KERNELS_VERSION 2
+#define CBFLOAT_KERNELS_VERSION 3
 CBFLOAT_API int cbfloat_kernels_version(void);
 
 /* The rounding modes and the events of the library, in their order, each followed by a space: "nearest_even ... ; inexact
@@ -71,6 +71,7 @@ enum cbfloat_contents {
     CBFLOAT_CODES_OF_RESULT = 8,
     CBFLOAT_INITIAL_ROUNDED = 16, /* initial values are rounded to result_format before anything else */
     CBFLOAT_B_IS_ROUNDED = 32,    /* the values of b are of the operand format already, NaNs the canonical one */
+    CBFLOAT_FLUSHED = 64,         /* subnormals are flushed, NUMERICS section 12: to nearest even, without counts */
 };
 
 /* One call's products, NUMERICS section 5. All fields are 8 bytes long. */
@@ -118,8 +119,8 @@ struct cbfloat_rounding {
     int64_t random_bits; /* R, at most 32, and at most 51 less the fraction bits of each format that is rounded into */
 };
 
-/* As cbfloat_multiply_indexed, in other modes; null is to nearest even; 2 where a mode is none of cbfloat_mode. With random bits a call has at most 2^32 results
- * and k is at most 2^31. */
+/* As cbfloat_multiply_indexed, in other modes; null is to nearest even; 2 where a mode is none of cbfloat_mode, or not the
+ * only one that flushes. With random bits a call has at most 2^32 results and k is at most 2^31. */
 CBFLOAT_API int cbfloat_multiply_rounded(const struct cbfloat_product *product, const struct cbfloat_tables *a,
                                          const struct cbfloat_tables *b, const struct cbfloat_rounding *rounding);
 

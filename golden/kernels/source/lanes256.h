@@ -83,6 +83,12 @@ struct Lanes {
         const Floats beyond = _mm256_cmp_ps(_mm256_xor_ps(x, sign), limit, _CMP_GE_OQ);
         return _mm256_blendv_ps(x, _mm256_or_ps(sign, as_floats(words(0x7F800000))), beyond);
     }
+    // A zero of the sign of y where |x| < limit.
+    static Floats zero_below(Floats x, Floats limit, Floats y) {
+        const Floats sign = floats(-0.0f);
+        const Floats below = _mm256_cmp_ps(_mm256_andnot_ps(sign, x), limit, _CMP_LT_OQ);
+        return _mm256_andnot_ps(_mm256_andnot_ps(sign, below), y);
+    }
     static Words where_nan(Floats x, Words then, Words otherwise) {
         return choose(as_words(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)), then, otherwise);
     }

@@ -81,6 +81,11 @@ struct Lanes {
             _mm512_mask_ternarylogic_epi32(as_words(x), beyond, words(0x80000000), words(0x7F800000), 0xEA);
         return as_floats(infinite);
     }
+    // A zero of the sign of y where |x| < limit.
+    static Floats zero_below(Floats x, Floats limit, Floats y) {
+        const __mmask16 below = _mm512_cmp_ps_mask(_mm512_abs_ps(x), limit, _CMP_LT_OQ);
+        return as_floats(_mm512_mask_and_epi32(as_words(y), below, as_words(y), words(0x80000000)));
+    }
     static Words where_nan(Floats x, Words then, Words otherwise) {
         return _mm512_mask_mov_epi32(otherwise, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), then);
     }

@@ -95,6 +95,7 @@ struct Path {
     void (*correlate)(int64_t steps, const float *factors, int64_t elements, const float *const *rows, int64_t pitch,
                       float *sums);
     InMode modes[MODES];
+    InMode flushed{};  // to nearest even, where subnormals are flushed
 
     InMode &in(Mode mode) { return modes[static_cast<int>(mode)]; }
     const InMode &in(Mode mode) const { return modes[static_cast<int>(mode)]; }

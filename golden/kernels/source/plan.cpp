@@ -44,7 +44,8 @@ Plan::Plan(const cbfloat_product &product, const Path &given, const cbfloat_roun
       chain_rule(rule_of(inner, mode_of(rounding, &cbfloat_rounding::steps), place_of(rounding))),
       join_rule(rule_of(outer, chain_rule.mode, chain_rule.place)),
       last_rule(rule_of(result, mode_of(rounding, &cbfloat_rounding::last), chain_rule.place)),
-      counts(counting) {
+      counts(counting),
+      flushes(has(CBFLOAT_FLUSHED)) {
     convert = path.in(last_rule.mode).convert;
     if (!choose_scaled()) choose_generic();
     // The last digit of such a product is the lowest of the inner format, even where its first one is a carry.
@@ -67,7 +68,7 @@ double Plan::bound(double start, int64_t steps, double product) const {
 }
 
 bool Plan::choose_scaled() {
-    const InMode &kinds = path.in(chain_rule.mode);
+    const InMode &kinds = this->kinds();
     if (!kinds.scaled || !(outer.is_float() || outer.is_short())) return false;
     if (counts && !counts_scaled()) return false;
     total_exponent = outer.is_float() ? 0 : outer.scale();
@@ -109,7 +110,7 @@ bool Plan::counts_scaled() const {
 }
 
 void Plan::choose_generic() {
-    tiles = limited = joining = path.in(chain_rule.mode).generic;
+    tiles = limited = joining = kinds().generic;
     a_exponent = b_exponent = total_exponent = 0;
     join_factor = 1;
     halves = false;

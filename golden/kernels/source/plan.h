@@ -24,6 +24,7 @@ struct Plan {
     int total_exponent = 0;              // totals are values times 2^exponent
     float join_factor = 1;
     bool counts;
+    bool flushes;  // subnormal operands, initial values and results
     double smallest_without_tiny = 0;
     bool halves = false;  // operands and partial sums are native float16
 
@@ -48,6 +49,7 @@ struct Plan {
     bool has_tiny_products() const { return !halves && 2 * operand.lowest_digit() < inner.lowest_digit(); }
 
 private:
+    const InMode &kinds() const { return flushes ? path.flushed : path.in(chain_rule.mode); }
     bool choose_scaled();
     bool counts_scaled() const;
     void choose_generic();

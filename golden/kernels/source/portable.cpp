@@ -5,7 +5,7 @@ namespace {
 
 Path with_modes() {
     Path path = {&GENERIC_ARRAYS, nullptr,           generic_largest,   generic_smallest,
-                 generic_slide,   generic_correlate, {{&GENERIC_TILES}}};
+                 generic_slide,   generic_correlate, {{&GENERIC_TILES}}, {&GENERIC_FLUSHED_TILES}};
     add_generic_modes<ScalarPhilox>(path);
     return path;
 }

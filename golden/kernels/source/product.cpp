@@ -13,6 +13,7 @@
 #include "call.h"
 #include "counting.h"
 #include "environment.h"
+#include "generic_steps.h"
 #include "kernels.h"
 #include "pack.h"
 #include "path.h"
@@ -105,7 +106,17 @@ private:
             if (plan_.has(CBFLOAT_INITIAL_ROUNDED))
                 to_floats(plan_.result, count, raw_, reinterpret_cast<float *>(raw_), 0, true);
             to_floats(plan_.outer, count, raw_, totals, plan_.total_exponent, call_.initial.as_values);
+            flush(plan_.outer, plan_.total_exponent, count, totals);
         });
+    }
+
+    // Subnormal values of the format, times 2^exponent, become zeros if they count as such.
+    void flush(const Format &format, int exponent, int64_t count, float *values) const {
+        if (plan_.flushes) zero_below(static_cast<float>(std::ldexp(1.0, format.emin() + exponent)), count, values);
+    }
+
+    static void zero_below(float smallest, int64_t count, float *values) {
+        for (int64_t i = 0; i < count; i++) values[i] = std::fabs(values[i]) < smallest ? std::copysign(0.0f, values[i]) : values[i];
     }
 
     // Codes or values, as the call has them, become values of the format times 2^exponent.
@@ -144,6 +155,7 @@ private:
             }
             float *floats = reinterpret_cast<float *>(to);
             if (!is_ready) to_floats(plan_.operand, size, raw_, floats, exponent, matrix.as_values);
+            flush(plan_.operand, exponent, size, floats);
             if (plan_.tiles != plan_.limited) largest = std::max<double>(largest, plan_.path.largest(size, floats));
             if (sink_ && plan_.has_tiny_products())
                 for (int64_t k = 0; k < depth; k += chunk_)
@@ -308,6 +320,8 @@ private:
             for (int64_t c = 0; c < count; c++) totals[c] *= factor;
             if (plan_.convert)
                 plan_.convert(count, totals, at(plan_.last_rule, i, j, FINAL_CONVERSION, plan_.last_rule.place));
+            // As a float it is either exact or one that no smaller float reaches.
+            if (plan_.flushes) zero_below(static_cast<float>(first_kept(plan_.result)), count, totals);
             if (plan_.has_values(CBFLOAT_CODES_OF_RESULT))
                 arrays.quantize(plan_.result, count, totals, row, 0);
             else
@@ -351,6 +365,8 @@ int cbfloat_multiply_counted(const cbfloat_product *product, const cbfloat_table
                              const cbfloat_rounding *rounding, const cbfloat_counting *counting) {
     for (const int64_t mode : {rounding ? rounding->steps : 0, rounding ? rounding->last : 0})
         if (mode < 0 || mode >= MODES) return 2;
+    const bool is_plain = !rounding || (rounding->steps == CBFLOAT_NEAREST_EVEN && rounding->last == CBFLOAT_NEAREST_EVEN);
+    if ((product->contents & CBFLOAT_FLUSHED) != 0 && (counting || !is_plain)) return 2;
     const Path *path = path_numbered(static_cast<int>(product->path));
     const Plan plan(*product, *path, rounding, counting != nullptr);
     // The rows that are counted, or counted apart, are those of a.

@@ -6,8 +6,8 @@
 #include "format.h"
 #include "names.h"
 
-// How a kernel wants its sums rounded. Subnormals are never flushed.
-enum class Rounding { nearest, down, up, zero };
+// How a kernel wants its sums rounded. `flushed`: to nearest, and what is then subnormal becomes a zero of its sign.
+enum class Rounding { nearest, down, up, zero, flushed };
 
 enum class Mode { CBFLOAT_MODES(CBFLOAT_LISTED) };
 

@@ -248,10 +248,26 @@ void correlate(int64_t steps, const float *factors, int64_t elements, const floa
     }
 }
 
+// --- subnormals flushed: a sum of a short format is 0 below the first magnitude that rounds to a normal value; the
+// environment does so for floats ---
+
+struct FlushedStep : LimitedStep {
+    explicit FlushedStep(const Rule &rule)
+        : LimitedStep(rule),
+          smallest(Lanes::floats(static_cast<float>(first_kept(rule.format) * power_of_two(rule.format.scale())))) {}
+    Floats operator()(Floats a, Floats b, Floats acc) const {
+        const Words x = Lanes::quieted(Lanes::multiply_add_to_odd(a, b, acc));
+        return Lanes::zero_below(Lanes::as_floats(x), smallest, Lanes::infinite_from(Lanes::as_floats(place.round(x)), limit));
+    }
+    Floats smallest;
+};
+
 // The path; `TO_ODD` is the environment in which its instructions round to odd.
 template <Rounding TO_ODD>
 const Path *path_of_lanes() {
     static const Tiles *const single = tiles<SingleStep, Rounding::nearest>();
+    static const Tiles *const flushed_single = tiles<SingleStep, Rounding::flushed>();
+    static const Tiles *const flushed = tiles<FlushedStep, TO_ODD>();
     static const Arrays arrays = {TO_ODD,          encode_floats,    encode_doubles,
                                   quantize_floats, quantize_doubles, decode_codes};
     static const Path path = {&GENERIC_ARRAYS,
@@ -261,7 +277,8 @@ const Path *path_of_lanes() {
                               slide,
                               correlate,
                               {{&GENERIC_TILES, single, single, tiles<ScaledStep, TO_ODD>(), tiles<LimitedStep, TO_ODD>(),
-                                nullptr, nullptr}}};
+                                nullptr, nullptr}},
+                              {&GENERIC_FLUSHED_TILES, flushed_single, flushed_single, flushed, flushed, nullptr, nullptr}};
     return &path;
 }
 

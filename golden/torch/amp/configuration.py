@@ -61,6 +61,9 @@ class MixedPrecision:
         are additions, which the original has not.
     rounding, out_rounding : str
         Modes of the steps of a product and of its last rounding, as of `golden.torch.precision`.
+    subnormals : "keep" or "flush"
+        What becomes of subnormal operands and results of a product, as of `golden.torch.precision` (NUMERICS section
+        12).
     seed : int
         Of stochastic roundings, 0 to 2**32 - 1. In a `Trainer`, random bits go on from step to step, and from a
         checkpoint.
@@ -107,6 +110,7 @@ class MixedPrecision:
     inner: str | None = None
     rounding: str = "nearest_even"
     out_rounding: str = "nearest_even"
+    subnormals: str = "keep"
     seed: int = 0
     reduction: str | None = None
     weight_type: str | None = None
@@ -137,7 +141,7 @@ class MixedPrecision:
                 )
         if self.levels is not None:
             object.__setattr__(self, "levels", LevelMap.of(self.levels).document)
-        self.autocast()  # checks the chunk, reduction and seed
+        self.autocast()  # checks the chunk, reduction, subnormals and seed
         factor = self.loss_scaling_factor
         if isinstance(factor, str):
             if factor != "dynamic":
@@ -192,6 +196,7 @@ class MixedPrecision:
             enabled=self.enabled,
             rounding=self.rounding,
             out_rounding=self.out_rounding,
+            subnormals=self.subnormals,
             reduction=self.reduction,
             seed=self.seed,
             levels=self.levels,

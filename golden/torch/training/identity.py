@@ -27,7 +27,17 @@ __all__ = [
     "scheduler_settings",
 ]
 
-_YOUNGER = {"inner", "levels", "reduction", "rounding", "out_rounding", "seed", "weight_type", "weight_rounding"}
+_YOUNGER = {
+    "inner",
+    "levels",
+    "out_rounding",
+    "reduction",
+    "rounding",
+    "seed",
+    "subnormals",
+    "weight_rounding",
+    "weight_type",
+}
 _SAMPLE = 1 << 18  # numbers of a tensor that are hashed; a larger one is looked at in even strides
 
 
