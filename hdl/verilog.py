@@ -58,6 +58,9 @@ def _header(unit: wiring.Component, name: str) -> str:
     summary = (type(unit).__doc__ or "").strip().split("\n\n")[0]
     lines += [*textwrap.wrap(" ".join(summary.split()), 110), ""]
     lines += ["Parameters", *(f"  {key} = {text}" for key, text in _parameters(unit)), ""]
+    if reductions := getattr(getattr(unit, "parameters", None), "reductions", ()):
+        lines += ["Reductions, as golden.Reduction.parse reads them, with chunks of 32"]
+        lines += [*(f"  {each}" for each in reductions), ""]
     lines += ["Ports"]
     rows = []
     if not any(key in unit.signature.members for key in ("aclk", "clk")):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from golden.formats import CBFLOAT16, FP32, FloatFormat
-from golden.reduction import LEVELS
+from golden.reduction import LEVELS, Reduction
 from golden.rounding import DEFAULT_RANDOM_BITS, SUBNORMALS, Rounding
 from hdl.cores.multiplier import MULTIPLIERS
 from hdl.cores.step_formats import StepFormats
@@ -193,6 +193,21 @@ class MacParameters(Parameters):
         """The formats of the fused step."""
         modes: tuple[Rounding, ...] = self.roundings  # type: ignore[assignment]  # checked
         return StepFormats(self._multiplied, self.accumulators, modes, self.random_bits, self.subnormals == "flush")
+
+    @property
+    def reductions(self) -> tuple[Reduction, ...]:
+        """What the unit computes, by level and operand format; a chunk of 32 and, of several modes, to nearest even."""
+        mode: Any = self.roundings[0] if len(self.roundings) == 1 else Rounding.NEAREST_EVEN
+        return tuple(
+            replace(
+                Reduction.for_level(level, fmt, inner=self.widened),
+                operand=fmt,
+                rounding=mode,
+                subnormals=self.subnormals,
+            )
+            for level in self.levels
+            for fmt in self.operands
+        )
 
     @property
     def register_width(self) -> int:

@@ -3,13 +3,25 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 from amaranth.lib import data
 
-from golden import BF16, CB16, CBFLOAT16, FLOAT4_E2M1FN, FLOAT6_E2M3FN, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32
+from golden import (
+    BF16,
+    CB16,
+    CBFLOAT16,
+    FLOAT4_E2M1FN,
+    FLOAT6_E2M3FN,
+    FLOAT8_E4M3FN,
+    FLOAT8_E5M2,
+    FP16,
+    FP32,
+    Reduction,
+)
 from golden.formats import HALF_FORMATS, WIDE_FORMATS
 from hdl import FloatConverter, MultiplyAccumulate, MxQuantizer, VectorMac
 from hdl.axi_stream import AxiStreamMac
@@ -203,6 +215,18 @@ def test_no_flags_drops_the_field_and_makes_the_output_narrower(generated):
     assert ("o__payload", "flags") not in without[1]
     assert without[0]["o__payload"] == ("output", 16 + 2 + 4)
     assert documented_ports(generated["convert-exact-without-flags"].read_text())[0]["o__payload"] == ("output", 32)
+
+
+def test_header_of_a_mac_has_the_reductions_that_it_computes(generated):
+    lines = header(generated["mac-three-formats"].read_text())
+    first = next(i for i, line in enumerate(lines) if line.startswith("Reductions")) + 1
+    found = [Reduction.parse(line.strip()) for line in lines[first : lines.index("", first)]]
+    assert found == [
+        replace(Reduction.for_level(level, fmt), operand=fmt) for level in (0, 1, 2) for fmt in HALF_FORMATS
+    ]
+    flushed = to_verilog(MultiplyAccumulate(levels=(2,), subnormals="flush", roundings=("up",)), "mac")
+    line = "operand=cbfloat16 inner=cbfloat16 chunk=32 outer=cbfloat16 rounding=up subnormals=flush"
+    assert f"//   {line}\n" in flushed
 
 
 def test_header_names_modes_and_overflow_where_they_are_not_the_default(generated):
