@@ -123,7 +123,7 @@ class FloatFormat:
     def __str__(self) -> str:
         return self.name
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Bits of a code."""
         return 1 + self.exponent_bits + self.fraction_bits
@@ -153,7 +153,7 @@ class FloatFormat:
         """The sign bit alone: the code of -0, or of the NaN of a ``fnuz`` format."""
         return 1 << (self.width - 1)
 
-    @property
+    @cached_property
     def has_inf(self) -> bool:
         """Whether the format has infinities."""
         return self.specials == "ieee"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypedDict, Unpack
 
 from golden.accumulator import Accumulator
@@ -190,12 +190,12 @@ class Reduction:
         """Whether everything is rounded to nearest, ties to even."""
         return self.rounding is self.out_rounding is _NEAREST_EVEN
 
-    @property
+    @cached_property
     def flushes(self) -> bool:
         """Whether subnormal operands and results become zeros of their sign (NUMERICS section 12)."""
         return self.subnormals == "flush"
 
-    @property
+    @cached_property
     def factors(self) -> FloatFormat:
         """The format of the factors.
 
@@ -208,7 +208,7 @@ class Reduction:
             raise ValueError(f"operand: got None in the reduction {self}, must be a FloatFormat")
         return self.operand
 
-    @property
+    @cached_property
     def result(self) -> FloatFormat:
         """The format of the result: `out`, or else `outer`."""
         return self.outer if self.out is None else self.out

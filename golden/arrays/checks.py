@@ -70,21 +70,21 @@ def as_flag(given: bool, argument: str) -> bool:
 
 def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
     """Accept an unsigned array, or Python ints, whose codes fit the format."""
-    given = as_array(codes, argument)
+    given, wanted = as_array(codes, argument), code_dtype(fmt)
     from_python = not isinstance(codes, (np.ndarray, np.generic)) and given.dtype.kind in "iu"
     if given.size == 0 and not isinstance(codes, np.ndarray):
-        given, from_python = given.astype(code_dtype(fmt)), True
+        given, from_python = given.astype(wanted), True
     if given.dtype.kind != "u" and not from_python:
-        dtype = np.dtype(code_dtype(fmt))
+        dtype = np.dtype(wanted)
         remedy = {"f": "golden.encode turns values into codes", "i": f"astype(np.{dtype}) makes codes of signed bits"}
         hint = f"; {remedy[given.dtype.kind]}" if given.dtype.kind in remedy else ""
         raise TypeError(f"{argument}: got an array of {given.dtype}, must be unsigned codes of {fmt} ({dtype}){hint}")
-    if given.dtype != code_dtype(fmt) or fmt.width not in (8, 16, 32):
+    if given.dtype != wanted or fmt.width not in (8, 16, 32):
         outside = (given < 0) | (given >> np.asarray(fmt.width - 1, given.dtype) > 1)
         if outside.any():
             worst = int(given[outside].flat[0])
             raise ValueError(f"{argument}: got code {worst:#x}, must be 0 to {(1 << fmt.width) - 1:#x} for {fmt}")
-    return given.astype(code_dtype(fmt), copy=False)
+    return given.astype(wanted, copy=False)
 
 
 def as_floats(values: ArrayLike, argument: str) -> NDArray[np.float32] | NDArray[np.float64]:

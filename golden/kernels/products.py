@@ -148,7 +148,9 @@ def most_results(reduction: Reduction) -> int:
 def strided(array: Matrix) -> Matrix:
     """Return the array itself, or a copy if its strides are no whole numbers of aligned elements."""
     size = array.itemsize
-    regular = array.dtype.isnative and array.flags.aligned and not any(stride % size for stride in array.strides)
+    regular = array.dtype.isnative and array.flags.aligned
+    for stride in array.strides:  # `any` would cost a small product as much as all other checks
+        regular = regular and stride % size == 0
     return array if regular else np.array(array, array.dtype.newbyteorder("="), order="C")
 
 
