@@ -67,11 +67,14 @@ class MatrixMac(wiring.Component):
         parameters, columns = self.core, self.columns
         one = one_lane(parameters)
         lanes = parameters.lanes
-        answer = data.StructLayout({
-            "result": data.ArrayLayout(parameters.formats.accumulator_width, lanes),
-            "flags": data.ArrayLayout(flags_layout(), lanes),
-            "error": Error, "register": parameters.register_width,
-        })
+        answer = data.StructLayout(
+            {
+                "result": data.ArrayLayout(parameters.formats.accumulator_width, lanes),
+                "flags": data.ArrayLayout(flags_layout(), lanes),
+                "error": Error,
+                "register": parameters.register_width,
+            }
+        )
         arrangement = Arrangement(
             lanes=lanes,
             beat=matrix_beat_layout(parameters),
@@ -101,18 +104,23 @@ class MatrixMac(wiring.Component):
                 m.d.comb += control.i.payload[name].eq(i.payload[name])
         m.d.comb += [
             control.i.payload.register.eq(Cat(C(0, 1), i.payload.register)),
-            control.i.valid.eq(i.valid), i.ready.eq(control.i.ready),
+            control.i.valid.eq(i.valid),
+            i.ready.eq(control.i.ready),
             control.chunk.eq(chunk),
-            control.entry.error.eq(control.packed.error), control.entry.register.eq(control.packed.register),
+            control.entry.error.eq(control.packed.error),
+            control.entry.register.eq(control.packed.register),
         ]
         for number, lane in enumerate(self.lanes):
             m.submodules[f"lane_{number}"] = lane
             m.d.comb += [there.eq(operation) for there, operation in zip(lane.at, control.at)]
             m.d.comb += [
-                lane.a.eq(control.a[number]), lane.b.eq(control.b[number]),
+                lane.a.eq(control.a[number]),
+                lane.b.eq(control.b[number]),
                 lane.issued_flags.eq(control.issued_flags[number]),
-                control.promoted[number].eq(lane.promoted), control.flags[number].eq(lane.flags),
-                control.entry.result[number].eq(lane.code), *([control.entry.flags[number].eq(lane.flags)] if self.flags else []),
+                control.promoted[number].eq(lane.promoted),
+                control.flags[number].eq(lane.flags),
+                control.entry.result[number].eq(lane.code),
+                *([control.entry.flags[number].eq(lane.flags)] if self.flags else []),
             ]
         row = Signal(range(self.rows))
         o, first = self.o.payload, control.o.payload
@@ -121,7 +129,9 @@ class MatrixMac(wiring.Component):
         m.d.comb += [
             self.o.valid.eq(control.o.valid),
             control.o.ready.eq(self.o.ready & ends),
-            o.error.eq(first.error), o.register.eq(first.register[1:]), o.last_row.eq(ends),
+            o.error.eq(first.error),
+            o.register.eq(first.register[1:]),
+            o.last_row.eq(ends),
         ]
         if self.rows > 1:
             m.d.comb += o.row.eq(row)

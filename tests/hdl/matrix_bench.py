@@ -37,9 +37,7 @@ def tile(a, b, *, first=True, last=True, **where) -> list[Beat]:
     """The beats of one tile from ``a`` (rows, K) and ``b`` (K, columns), the first and the last marked."""
     end = len(b) - 1
     return [
-        Beat(
-            tuple(map(int, a[:, k])), tuple(map(int, b[k])), first=first and k == 0, last=last and k == end, **where
-        )
+        Beat(tuple(map(int, a[:, k])), tuple(map(int, b[k])), first=first and k == 0, last=last and k == end, **where)
         for k in range(end + 1)
     ]
 
@@ -50,7 +48,9 @@ def in_turn(*queues: list[Beat]) -> list[Beat]:
     return [queue[k] for k in range(longest) for queue in queues if k < len(queue)]
 
 
-def answers(unit: MatrixMac, a, b, *, format=0, register=0, level, chunk, initial=None, raised=0, **how) -> list[Result]:
+def answers(
+    unit: MatrixMac, a, b, *, format=0, register=0, level, chunk, initial=None, raised=0, **how
+) -> list[Result]:
     """The rows that golden computes for a tile, with the flags of `golden.dot` for each element."""
     operand = unit.operands[format]
     left, right = np.broadcast_arrays(a[:, None, :], np.asarray(b).T[None, :, :])
