@@ -20,7 +20,7 @@ def codes(rng, fmt, *shape):
 
 
 def by_tile(done, unit):
-    return {register: done.of(register) for register in range(unit.parameters.registers)}
+    return {register: done.of(register) for register in range(unit.registers)}
 
 
 @pytest.mark.parametrize("chunk", [0, 1, 3])
