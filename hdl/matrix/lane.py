@@ -154,6 +154,9 @@ class MatrixLane(wiring.Component):
         self.numbers = Memory(shape=self._number.size, depth=rows, init=[])
         self.classes = Memory(shape=self._class.size, depth=rows, init=[])
         self.kept = Memory(shape=self._result, depth=parameters.registers, init=[])
+        memories = (self.numbers, self.classes, self.kept)
+        self._writing = [memory.write_port() for memory in memories]
+        self._reading = [memory.read_port(domain="comb") for memory in memories]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -230,7 +233,7 @@ class MatrixLane(wiring.Component):
     def _read(self, m: Module) -> tuple[Any, Any]:
         """Return the accumulator for the operation at the rank ``read``, and its class at the rank ``align``."""
         own = self.own
-        numbers, classes = (memory.read_port(domain="comb") for memory in (self.numbers, self.classes))
+        numbers, classes, _ = self._reading
         number = Signal(self._number, name="number", reset_less=True)
         m.d.comb += [numbers.addr.eq(own.read_row), classes.addr.eq(own.class_row)]
         m.d.sync += number.eq(numbers.data)
@@ -242,7 +245,7 @@ class MatrixLane(wiring.Component):
 
     def _write(self, m: Module, rounded: Bundle) -> None:
         """Write the number while it goes into the rank ``round``; from the next cycle on it can be read."""
-        own, numbers = self.own, self.numbers.write_port()
+        own, numbers = self.own, self._writing[0]
         m.d.comb += [
             numbers.addr.eq(own.write_row),
             numbers.data.eq(stored_form(rounded)),
@@ -264,7 +267,7 @@ class MatrixLane(wiring.Component):
                 carried = behind
             flags = named(m, "all_flags", carried | finished.flags.as_value())
             self._flags = flags
-        write = self.classes.write_port()
+        write = self._writing[1]
         self.write_row, writes = Signal.like(own.write_row, name="class_write_row"), Signal(name="writes_class")
         m.d.sync += [self.write_row.eq(own.write_row), writes.eq(own.writes)]
         m.d.comb += [
@@ -329,7 +332,7 @@ class MatrixLane(wiring.Component):
     def _keep(self, m: Module, result: Value) -> None:
         """Keep a result behind the rank ``pack``; move it into the chain, or the result of the lane below."""
         own, tile = self.own, Signal(self.parameters.register_width, name="kept_tile")
-        write, read = self.kept.write_port(), self.kept.read_port(domain="comb")
+        write, read = self._writing[2], self._reading[2]
         m.d.sync += [
             tile.eq(self.write_row[: len(tile)]),
             self.drained.eq(Mux(own.takes, read.data, self.below)),
