@@ -182,8 +182,8 @@ def _formats() -> str:
                 f"1/{fmt.exponent_bits}/{fmt.fraction_bits}",
                 str(fmt.bias),
                 decimal_text(decode(fmt.max_finite, fmt).as_fraction()),
-                f"2^{fmt.emin}",
-                f"2^{fmt.emin - fmt.fraction_bits}",
+                f"2^{fmt.emin}" + f" + 2^{fmt.emin - fmt.fraction_bits}" * fmt.normal_zero_field,
+                f"2^{fmt.emin - fmt.fraction_bits}" if fmt.subnormals else "-",
                 _fields(fmt.inf, fmt)[0] if fmt.has_inf else "-",
                 _fields(fmt.nan, fmt)[0] if fmt.has_nan else "-",
             ]

@@ -63,14 +63,15 @@ def decoded(code: int, fmt: FloatFormat, argument: str) -> Value:
     sign, exponent_field = divmod(rest, 2**fmt.exponent_bits)
     if not fmt.is_finite(code):
         return Value(fmt.classify(code), sign)
-    if exponent_field == 0:
+    if exponent_field == 0 and not (fmt.normal_zero_field and fraction):
+        fraction = fraction if fmt.subnormals else 0
         return Value(Class.FINITE, sign, fraction, fmt.emin - fmt.fraction_bits)
     return Value(Class.FINITE, sign, 2**fmt.fraction_bits + fraction, exponent_field - fmt.bias - fmt.fraction_bits)
 
 
 def as_it_counts(value: Value, fmt: FloatFormat, subnormals: str) -> Value:
     """Return an operand of a format as it counts: with ``"flush"``, the zero of its sign for a subnormal one."""
-    if subnormals == "keep" or value.kind is not Class.FINITE or abs(value.as_fraction()) >= power_of_two(fmt.emin):
+    if subnormals == "keep" or value.kind is not Class.FINITE or abs(value.as_fraction()) >= _least(fmt):
         return value
     return Value(Class.FINITE, value.sign)
 
@@ -112,6 +113,12 @@ def _largest(fmt: FloatFormat) -> Fraction:
     return decode(fmt.max_finite, fmt).as_fraction()
 
 
+@lru_cache(maxsize=64)
+def _least(fmt: FloatFormat) -> Fraction:
+    """Return the smallest normal number."""
+    return decode(fmt.min_normal, fmt).as_fraction()
+
+
 def _round_to_digit(magnitude: Fraction, digit: int, goes_up: Decision) -> tuple[Fraction, bool]:
     """Round to a multiple of 2**digit; return the result and whether it is exact."""
     count, rest = divmod(magnitude / power_of_two(digit), 1)
@@ -128,7 +135,7 @@ def round_value(
     random_bits: int = DEFAULT_RANDOM_BITS,
     subnormals: str = "keep",
 ) -> tuple[int, Flag]:
-    """Round an exact value into a format: the one rounding routine (NUMERICS sections 2, 8 to 10 and 12).
+    """Round an exact value into a format: the one rounding routine (NUMERICS sections 2, 8 to 10, 12 and 13).
 
     Parameters
     ----------
@@ -147,7 +154,7 @@ def round_value(
         How many random bits there are, 16 unless given.
     subnormals : str
         ``"keep"``, or ``"flush"``: a result that is below the smallest normal number, when it is rounded with an
-        unbounded exponent, is the zero of its sign.
+        unbounded exponent, is the zero of its sign. A format without subnormals has the latter alone.
 
     Returns
     -------
@@ -165,13 +172,16 @@ def round_value(
     if not isinstance(value, Value):
         raise TypeError(f"value: got {value!r}, must be a Value, as decode returns it")
     rounding, saturates = as_rounding(rounding, "rounding"), as_overflow(overflow, "overflow") == "saturate"
-    flushes = as_subnormals(subnormals, "subnormals") == "flush"
+    flushes = as_subnormals(subnormals, "subnormals") == "flush" or not fmt.subnormals
     check_random_bits(rounding, random, random_bits)
     if value.is_nan:
         if not fmt.has_nan:
             return 0, Flag.INVALID
-        return fmt.nan, Flag.INVALID if value.kind is Class.SIGNALLING_NAN else Flag(0)
+        is_invalid = value.kind is Class.SIGNALLING_NAN or fmt.has_merged
+        return fmt.nan, Flag.INVALID if is_invalid else Flag(0)
     if value.kind is Class.INFINITE:
+        if fmt.has_merged and not saturates:
+            return fmt.overflow(value.sign), Flag.OVERFLOW | Flag.INEXACT
         if saturates or fmt.specials == "finite":
             return fmt.max_finite | value.sign * fmt.sign_mask, Flag.OVERFLOW | Flag.INEXACT
         return fmt.overflow(value.sign), Flag(0)
@@ -184,7 +194,7 @@ def round_value(
     goes_up = _DECISIONS[rounding](value.sign, random or 0, random_bits)
     precision_limit = floor_log2(magnitude) - fmt.fraction_bits
     unbounded, _ = _round_to_digit(magnitude, precision_limit, goes_up)
-    if flushes and unbounded < power_of_two(fmt.emin):
+    if flushes and unbounded < _least(fmt):
         return zero, Flag.UNDERFLOW | Flag.INEXACT
     # The lowest kept digit is the higher of the precision limit and the subnormal limit.
     subnormal_limit = fmt.emin - fmt.fraction_bits
@@ -194,11 +204,11 @@ def round_value(
         return _too_large(fmt, value.sign, rounding, saturates), Flag.OVERFLOW | Flag.INEXACT
 
     flags = Flag(0) if exact else Flag.INEXACT
-    if not exact and unbounded < power_of_two(fmt.emin):
+    if not exact and unbounded < _least(fmt):
         flags |= Flag.UNDERFLOW
     if not rounded:
         return zero, flags
-    if rounded < power_of_two(fmt.emin):
+    if rounded < _least(fmt):
         return sign | int(rounded / power_of_two(subnormal_limit)), flags
     exponent = floor_log2(rounded)
     fraction = int(rounded / power_of_two(exponent - fmt.fraction_bits)) - 2**fmt.fraction_bits

@@ -1,4 +1,4 @@
-"""Floating-point formats: four numbers each and which codes are special (NUMERICS sections 1 and 8).
+"""Floating-point formats: four numbers each and which codes are special (NUMERICS sections 1, 8 and 13).
 
 Every other constant is derived from these. Only the format knows which of its codes are special.
 """
@@ -19,6 +19,7 @@ __all__ = [
     "CB16",
     "CBFLOAT16",
     "CONVERSIONS",
+    "DLFLOAT16",
     "FLOAT4_E2M1FN",
     "FLOAT6_E2M3FN",
     "FLOAT6_E3M2FN",
@@ -31,6 +32,7 @@ __all__ = [
     "FP32",
     "HALF_FORMATS",
     "NARROW_FORMATS",
+    "NEIGHBOUR_FORMATS",
     "SIXTEEN_BIT_FORMATS",
     "SPECIALS",
     "WIDE_FORMATS",
@@ -40,15 +42,16 @@ __all__ = [
 ]
 
 #: Which codes are no numbers: as in IEEE 754; one NaN of either sign and no infinity; one NaN in the place of -0 and no
-#: infinity; none.
-SPECIALS = ("ieee", "fn", "fnuz", "finite")
+#: infinity; none; one code of either sign that is infinity and NaN in one.
+SPECIALS = ("ieee", "fn", "fnuz", "finite", "merged")
 
 
 @dataclass(frozen=True)
 class FloatFormat:
     """A binary floating-point format: 1 sign bit, an exponent field and a fraction.
 
-    The all-zeros exponent field encodes zero and subnormals. `specials` says which codes are infinities and NaNs:
+    The all-zeros exponent field encodes zero and subnormals, unless `subnormals` says otherwise. `specials` says which
+    codes are infinities and NaNs:
 
     ==========  ===================================  ==================================================
     `specials`  infinities                           NaNs
@@ -57,9 +60,11 @@ class FloatFormat:
     ``fn``      none                                 all ones below the sign
     ``fnuz``    none                                 the sign bit alone: there is no -0
     ``finite``  none                                 none
+    ``merged``  all ones below the sign              the same code: infinity and NaN in one
     ==========  ===================================  ==================================================
 
-    A NaN of an ``ieee`` format is quiet if its top fraction bit is 1 and signals if it is 0; any other NaN is quiet.
+    A NaN of an ``ieee`` format is quiet if its top fraction bit is 1 and signals if it is 0. The code of a ``merged``
+    format signals. Any other NaN is quiet.
 
     Parameters
     ----------
@@ -72,7 +77,13 @@ class FloatFormat:
     bias : int, optional
         What is subtracted from the exponent field; ``2**(exponent_bits - 1) - 1`` unless given, one more for ``fnuz``.
     specials : str
-        ``"ieee"`` (the default), ``"fn"``, ``"fnuz"`` or ``"finite"``.
+        ``"ieee"`` (the default), ``"fn"``, ``"fnuz"``, ``"finite"`` or ``"merged"``.
+    subnormals : bool
+        Whether the format has subnormals; it does unless told otherwise. Without them, a code whose exponent field is
+        0 is the zero of its sign, and results below the smallest normal number become zeros (NUMERICS section 13).
+    normal_zero_field : bool
+        Only without subnormals: exponent field 0 holds normal numbers, too, of exponent ``-bias``. The zero is then the
+        single code of each sign whose other bits are clear.
 
     Raises
     ------
@@ -96,6 +107,8 @@ class FloatFormat:
     fraction_bits: int
     bias: int = field(default=None)  # type: ignore[assignment]  # None only between the call and __post_init__
     specials: str = "ieee"
+    subnormals: bool = True
+    normal_zero_field: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -110,6 +123,16 @@ class FloatFormat:
             raise TypeError(f"specials: got {self.specials!r}, must be one of {', '.join(SPECIALS)}")
         if self.specials not in SPECIALS:
             raise ValueError(f"specials: got {self.specials!r}, must be one of {', '.join(SPECIALS)}")
+        for argument in ("subnormals", "normal_zero_field"):
+            if not isinstance(getattr(self, argument), bool):
+                raise TypeError(f"{argument}: got {getattr(self, argument)!r}, must be True or False")
+        if self.normal_zero_field and self.subnormals:
+            raise ValueError(
+                "normal_zero_field: got True, must be False in a format with subnormals, which have exponent field 0; "
+                "give subnormals=False as well"
+            )
+        if not self.subnormals and self.specials == "fnuz":
+            raise ValueError("subnormals: got False, must be True with specials 'fnuz', which have no -0")
         if self.bias is None:
             object.__setattr__(self, "bias", 2 ** (self.exponent_bits - 1) - (self.specials != "fnuz"))
         elif not isinstance(self.bias, int) or isinstance(self.bias, bool):
@@ -146,7 +169,7 @@ class FloatFormat:
     @property
     def emin(self) -> int:
         """Exponent (power of two) of the smallest normal value."""
-        return 1 - self.bias
+        return (not self.normal_zero_field) - self.bias
 
     @cached_property
     def sign_mask(self) -> int:
@@ -155,8 +178,18 @@ class FloatFormat:
 
     @cached_property
     def has_inf(self) -> bool:
-        """Whether the format has infinities."""
+        """Whether the format has infinities that are no NaNs."""
         return self.specials == "ieee"
+
+    @property
+    def is_ieee(self) -> bool:
+        """Whether every code means what it does in IEEE 754: infinities, NaNs of their own, subnormals."""
+        return self.has_inf and self.subnormals
+
+    @property
+    def has_merged(self) -> bool:
+        """Whether one code of each sign, all ones below it, is infinity and NaN in one."""
+        return self.specials == "merged"
 
     @property
     def has_nan(self) -> bool:
@@ -193,7 +226,7 @@ class FloatFormat:
         match self.specials:
             case "ieee":
                 return self.inf | 1 << (self.fraction_bits - 1)
-            case "fn":
+            case "fn" | "merged":
                 return self.sign_mask - 1
             case "fnuz":
                 return self.sign_mask
@@ -205,7 +238,7 @@ class FloatFormat:
         match self.specials:
             case "ieee":
                 return self.inf - 1
-            case "fn":
+            case "fn" | "merged":
                 return self.nan - 1
         return self.sign_mask - 1
 
@@ -215,10 +248,12 @@ class FloatFormat:
         Parameters
         ----------
         sign : int
-            0 or 1; a NaN is the canonical one for either.
+            0 or 1; a NaN is the canonical one for either, but keeps the sign where it is an infinity, too.
         """
         if self.has_inf:
             return self.inf | sign * self.sign_mask
+        if self.has_merged:
+            return self.nan | sign * self.sign_mask
         return self.nan if self.has_nan else self.max_finite | sign * self.sign_mask
 
     def is_nan(self, code: Any) -> Any:
@@ -226,7 +261,7 @@ class FloatFormat:
         match self.specials:
             case "ieee":
                 return (code & (self.sign_mask - 1)) > self.inf
-            case "fn":
+            case "fn" | "merged":
                 return (code & (self.sign_mask - 1)) == self.nan
             case "fnuz":
                 return code == self.nan
@@ -234,13 +269,15 @@ class FloatFormat:
 
     def is_signalling(self, code: Any) -> Any:
         """Tell whether a code, or which of an unsigned array of codes, is a signalling NaN."""
+        if self.has_merged:
+            return self.is_nan(code)
         if self.specials != "ieee":
             return code < 0  # none is
         magnitude = code & (self.sign_mask - 1)
         return (magnitude > self.inf) & (magnitude < self.nan)
 
     def is_inf(self, code: Any) -> Any:
-        """Tell whether a code, or which of an unsigned array of codes, is an infinity."""
+        """Tell whether a code, or which of an unsigned array of codes, is an infinity (and no NaN)."""
         return (code & (self.sign_mask - 1)) == self.inf if self.has_inf else code < 0  # none is
 
     def is_finite(self, code: Any) -> Any:
@@ -265,12 +302,17 @@ class FloatFormat:
     @property
     def min_normal(self) -> int:
         """Code of the smallest positive normal value."""
-        return 1 << self.fraction_bits
+        return 1 if self.normal_zero_field else 1 << self.fraction_bits
+
+    @property
+    def smallest_normal(self) -> float:
+        """The smallest positive normal value: a power of two, unless exponent field 0 holds normal numbers."""
+        return 2.0**self.emin * (1 + self.normal_zero_field * 2.0**-self.fraction_bits)
 
     @property
     def min_subnormal(self) -> int:
-        """Code of the smallest positive value."""
-        return 1
+        """Code of the smallest positive value; a normal one where the format has no subnormals."""
+        return 1 if self.subnormals else self.min_normal
 
     @property
     def has_one(self) -> bool:
@@ -292,6 +334,10 @@ class FloatFormat:
 
     def holds(self, other: FloatFormat) -> bool:
         """Tell whether every finite value of `other` is a value of this format (a conversion is then exact)."""
+        if not self.subnormals:
+            least = 2.0 ** (other.emin - other.fraction_bits) if other.subnormals else other.smallest_normal
+            if least < self.smallest_normal:
+                return False
         return (
             self.precision >= other.precision
             and self._largest >= other._largest
@@ -317,6 +363,7 @@ FLOAT8_E5M2FNUZ = FloatFormat("float8_e5m2fnuz", 5, 2, specials="fnuz")
 FLOAT6_E2M3FN = FloatFormat("float6_e2m3fn", 2, 3, specials="finite")
 FLOAT6_E3M2FN = FloatFormat("float6_e3m2fn", 3, 2, specials="finite")
 FLOAT4_E2M1FN = FloatFormat("float4_e2m1fn", 2, 1, specials="finite")
+DLFLOAT16 = FloatFormat("dlfloat16", 6, 9, specials="merged", subnormals=False, normal_zero_field=True)
 
 #: The named formats of 16 and 32 bits, which results may be accumulated in; units for all of them are released.
 WIDE_FORMATS = (FP32, FP16, BF16, CBFLOAT16, CB16)
@@ -332,14 +379,17 @@ NARROW_FORMATS = (
     FLOAT4_E2M1FN,
 )
 
-#: The named formats. A new format is one line above and its name in one of the two lists.
-FORMATS = (*WIDE_FORMATS, *NARROW_FORMATS)
+#: Formats of other machines that are neither accumulated in nor of 8 bits and fewer (NUMERICS section 13).
+NEIGHBOUR_FORMATS = (DLFLOAT16,)
+
+#: The named formats. A new format is one line above and its name in one of the three lists.
+FORMATS = (*WIDE_FORMATS, *NARROW_FORMATS, *NEIGHBOUR_FORMATS)
 
 #: The 16-bit formats that a model is trained in, in the order of their index in a unit that has them all.
 HALF_FORMATS = (CBFLOAT16, FP16, BF16)
 
-#: All named formats of 16 bits.
-SIXTEEN_BIT_FORMATS = tuple(fmt for fmt in FORMATS if fmt.width == 16)
+#: The named formats of 16 bits that results may be accumulated in.
+SIXTEEN_BIT_FORMATS = tuple(fmt for fmt in WIDE_FORMATS if fmt.width == 16)
 
 #: Source and destination of every released converter.
 CONVERSIONS = tuple(permutations(WIDE_FORMATS, 2))

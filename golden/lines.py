@@ -17,7 +17,7 @@ __all__ = ["accumulator_of", "accumulator_text", "format_of", "format_text", "wo
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]*")
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _WORD = re.compile(rf"\s*([a-z_]+)=((?:{_STRING}|[^\s\"])+)(?=\s|$)")
-_FORMAT = re.compile(rf"({_STRING}|{_PLAIN.pattern}):(\d+):(\d+):(-?\d+):([a-z]+)")
+_FORMAT = re.compile(rf"({_STRING}|{_PLAIN.pattern}):(\d+):(\d+):(-?\d+):([a-z]+)(?::(zeros|normal))?")
 
 
 def words_of(text: str) -> dict[str, str]:
@@ -41,11 +41,15 @@ def words_of(text: str) -> dict[str, str]:
 
 
 def format_text(fmt: FloatFormat) -> str:
-    """Return a format as a word: the name of a known one, else name, three numbers and which codes are special."""
+    """Return a format as a word: the name of a known one, else name, three numbers and which codes are special.
+
+    Without subnormals, a last part says what exponent field 0 holds: ``zeros``, or ``normal`` numbers, too.
+    """
     if fmt in FORMATS:
         return fmt.name
     name = fmt.name if _PLAIN.fullmatch(fmt.name) else json.dumps(fmt.name)
-    return f"{name}:{fmt.exponent_bits}:{fmt.fraction_bits}:{fmt.bias}:{fmt.specials}"
+    holds = "" if fmt.subnormals else ":normal" if fmt.normal_zero_field else ":zeros"
+    return f"{name}:{fmt.exponent_bits}:{fmt.fraction_bits}:{fmt.bias}:{fmt.specials}{holds}"
 
 
 def format_of(text: str) -> FloatFormat:
@@ -60,7 +64,7 @@ def format_of(text: str) -> FloatFormat:
     if found is None:
         return format_named(text)
     name = json.loads(found[1]) if found[1].startswith('"') else found[1]
-    return FloatFormat(name, int(found[2]), int(found[3]), int(found[4]), found[5])
+    return FloatFormat(name, int(found[2]), int(found[3]), int(found[4]), found[5], not found[6], found[6] == "normal")
 
 
 def accumulator_text(accumulator: Accumulator) -> str:

@@ -26,8 +26,11 @@ _NEAREST_EVEN = Rounding.NEAREST_EVEN
 
 
 def default_inner(operand: FloatFormat) -> FloatFormat:
-    """Return the inner format of an operand format unless one is given: its own, or cbfloat16 for 8 bits and fewer."""
-    return CBFLOAT16 if operand.width <= 8 else operand
+    """Return the inner format of an operand format unless one is given.
+
+    Its own, or cbfloat16 for 8 bits and fewer, and for formats without infinities.
+    """
+    return operand if operand.width > 8 and operand.has_inf else CBFLOAT16
 
 
 #: The first word of random bits, at the end of a line.
@@ -257,7 +260,8 @@ class Reduction:
         text : str
             Words ``key=value``: ``operand``, ``inner``, ``chunk`` (a number or ``none``), ``outer``, ``out``,
             ``accumulator``, ``rounding``, ``out_rounding``, ``subnormals``, ``random_bits``, ``seed`` and ``call``.
-            What is left out has its default. A format is a name, or ``name:exponent_bits:fraction_bits:bias:specials``.
+            What is left out has its default. A format is a name, or ``name:exponent_bits:fraction_bits:bias:specials``;
+            without subnormals followed by ``:zeros``, or by ``:normal`` (NUMERICS section 13).
 
         Raises
         ------

@@ -9,6 +9,7 @@ from hdl.converter import FloatConverter
 from hdl.float_shape import FloatShape, FloatView
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import Error
+from hdl.matrix.matrix_mac import MatrixMac
 from hdl.mx.quantizer import MxQuantizer
 from hdl.philox import Philox4x32
 from hdl.vector.vector_mac import VectorMac
@@ -21,6 +22,7 @@ __all__ = [
     "FloatConverter",
     "FloatShape",
     "FloatView",
+    "MatrixMac",
     "MultiplyAccumulate",
     "MxQuantizer",
     "Philox4x32",

@@ -37,6 +37,8 @@ from hdl.converter import DEPTHS as CONVERTER_DEPTHS
 from hdl.converter import ConverterParameters, FloatConverter
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.parameters import DEPTHS, MacParameters
+from hdl.matrix.matrix_mac import MatrixMac
+from hdl.matrix.parameters import MatrixParameters
 from hdl.mx.parameters import MxParameters
 from hdl.mx.quantizer import MxQuantizer
 from hdl.parameters import Parameters
@@ -85,6 +87,10 @@ class Kind(enum.Enum):
     )  # fmt: skip
     VECTOR = (
         VectorMac, VectorParameters, "vector-mac", "the SIMD multiply-accumulate unit", "golden.dot", "Several lanes",
+    )  # fmt: skip
+    MATRIX = (
+        MatrixMac, MatrixParameters, "matrix-mac", "the array of multiply-accumulate lanes", "golden.matmul",
+        "Arrays of lanes",
     )  # fmt: skip
 
     def __init__(
@@ -263,8 +269,15 @@ def _vectors() -> Iterator[Unit]:
         yield vector(f"vector_mac_cbfloat16_lanes_{lanes}", CBFLOAT16, measured=True, lanes=lanes)
 
 
+def _matrices() -> Iterator[Unit]:
+    def matrix(name: str, *operands: FloatFormat, **given: Any) -> Unit:
+        return _unit(name, Kind.MATRIX, operands=operands, **given)
+
+    yield matrix("matrix_mac", CBFLOAT16, released=True, effort=0.05, measured=True, rows=2, columns=2)
+
+
 #: Every unit, by its name.
-UNITS = {unit.name: unit for unit in (*_converters(), *_quantizers(), *_macs(), *_vectors())}
+UNITS = {unit.name: unit for unit in (*_converters(), *_quantizers(), *_macs(), *_vectors(), *_matrices())}
 
 
 def released(*kinds: Kind) -> list[Unit]:

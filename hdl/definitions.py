@@ -159,6 +159,8 @@ class Formats(Definition):
                 raise TypeError(f"{name}: got {fmt!r}, must be golden.FloatFormats")
             if fmt.width > self.widest:
                 raise ValueError(f"{name}: got {fmt} of {fmt.width} bits, must be at most {self.widest} bits wide")
+            if not fmt.subnormals:
+                raise ValueError(f"{name}: got {fmt} without subnormals, must have them; FloatConverter converts codes")
             if fmt.has_inf and not fmt.has_one:
                 raise ValueError(f"{name}: got {fmt} with bias {fmt.bias}, must hold 1.0: promotions multiply by it")
         if len(set(formats)) != len(formats):

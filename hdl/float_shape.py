@@ -60,18 +60,21 @@ class FloatShape(ShapeCastable):
             return fmt.nan
         sign = int(math.copysign(1, number) < 0)
         if math.isinf(number):
-            if not fmt.has_inf:
+            if not (fmt.has_inf or fmt.has_merged):
                 raise ValueError(f"init: got {number!r}, must be finite: {fmt} has no infinity")
-            return fmt.inf | sign * fmt.sign_mask
-        exponent = max(math.frexp(number)[1] - 1, fmt.emin) if number else fmt.emin
+            return fmt.overflow(sign)
+        exponent = math.frexp(number)[1] - 1 if number else fmt.emin
+        exponent = max(exponent, fmt.emin) if fmt.subnormals else exponent
         kept, rest = divmod(abs(Fraction(number)) / Fraction(2) ** (exponent - fmt.fraction_bits), 1)
         round_bit, below = divmod(2 * rest, 1)
         mode = Rounding.NEAREST_EVEN
         kept += increment(mode, round_bit=round_bit, sticky=int(below > 0), lowest=kept % 2, sign=sign)
         # A subnormal has exponent emin and no leading bit: both cases, and the carry of a rounding, are one sum.
-        magnitude = (exponent - fmt.emin << fmt.fraction_bits) + kept
+        magnitude = (exponent - fmt.emin - fmt.normal_zero_field << fmt.fraction_bits) + kept
         if magnitude > fmt.max_finite:
             return fmt.overflow(sign)
+        if magnitude < fmt.min_normal and not fmt.subnormals:
+            magnitude = 0
         return magnitude | sign * fmt.sign_mask if magnitude or fmt.has_negative_zero else 0
 
     def from_bits(self, raw: int) -> float:
@@ -82,8 +85,9 @@ class FloatShape(ShapeCastable):
         if not fmt.is_finite(raw):
             magnitude = math.nan if fmt.is_nan(raw) else math.inf
         else:
-            significand = fraction + ((field > 0) << fmt.fraction_bits)
-            magnitude = math.ldexp(significand, max(field, 1) - fmt.bias - fmt.fraction_bits)
+            is_normal = raw & fmt.sign_mask - 1 >= fmt.min_normal
+            significand = fraction * (is_normal or fmt.subnormals) + (is_normal << fmt.fraction_bits)
+            magnitude = math.ldexp(significand, max(field - fmt.bias, fmt.emin) - fmt.fraction_bits)
         return -magnitude if raw & fmt.sign_mask else magnitude
 
     def format(self, value: FloatView, format_spec: str) -> Format:
@@ -109,9 +113,14 @@ def _decimal_text(view: FloatView, fmt: FloatFormat) -> Value:
     """Return the characters of the magnitude as a fixed-point number, the first one in the lowest byte."""
     lowest = fmt.emin - fmt.fraction_bits
     places = max(1, math.ceil(-lowest * math.log10(2)))
-    hidden = view.exponent_field != 0
-    # units of the smallest subnormal: [hidden | fraction] << (max(exponent_field, 1) - 1)
-    units = Cat(view.fraction, hidden) << Mux(hidden, view.exponent_field - 1, 0)[: fmt.exponent_bits]
+    if fmt.normal_zero_field:
+        hidden, places_up = Value.cast(view)[:-1].any(), view.exponent_field
+    else:
+        hidden = view.exponent_field != 0
+        places_up = Mux(hidden, view.exponent_field - 1, 0)[: fmt.exponent_bits]
+    fraction = view.fraction if fmt.subnormals else view.fraction & hidden.replicate(fmt.fraction_bits)
+    # units of the smallest last place: [hidden | fraction] << (max(exponent_field, 1) - 1)
+    units = Cat(fraction, hidden) << places_up
     scaled = units * 10**places >> -lowest if lowest < 0 else units * (10**places << lowest)
     whole_digits = max(1, math.ceil((fmt.emax + 1) * math.log10(2)))
     digits = [((scaled // 10**k) % 10 + _text("0"))[:8] for k in range(places + whole_digits)]

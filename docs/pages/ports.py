@@ -15,6 +15,7 @@ from amaranth.lib import data, wiring
 from golden.nearest import complete
 from hdl.catalogue import Kind
 from hdl.mac.ports import product_beat_layout, result_beat_layout
+from hdl.matrix.ports import matrix_beat_layout, matrix_result_layout
 from hdl.mx.ports import element_beat_layout, value_beat_layout
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
 
@@ -37,6 +38,7 @@ _LAYOUTS: dict[Kind, tuple[Callable[..., Any], ...]] = complete(
         Kind.MX_QUANTIZER: (value_beat_layout, element_beat_layout),
         Kind.MAC: (product_beat_layout, result_beat_layout),
         Kind.VECTOR: (vector_beat_layout, vector_result_layout),
+        Kind.MATRIX: (matrix_beat_layout, matrix_result_layout),
     },
     (kind for kind in Kind if kind.core is kind),
 )

@@ -39,6 +39,8 @@ class Kernels:
         reduction = request.reduction
         if reduction.flushes and not products.flushes(reduction, counts=request.counting is not None):
             return "the kernels flush subnormals to nearest even, in formats of 16 bits and more, without counts"
+        if not all(fmt.subnormals for fmt in (reduction.inner, reduction.outer)):
+            return "the kernels sum in formats with subnormals alone"
         if reduction.accumulator is not None:
             served = accumulators.serves(reduction.accumulator)
             return None if served else "the accumulator has too many stages for the kernels"
@@ -53,7 +55,7 @@ class Kernels:
         reduction = request.reduction
         if reduction.accumulator is not None:
             return _accumulated(request).converted(request)
-        if not reduction.result.has_inf:  # kernels round into formats with infinities alone
+        if not reduction.result.is_ieee:  # kernels round into no others
             return self.compute(request.in_outer()).converted(request)
         if isinstance(request.a, Indexed):
             return _by_tables(request)

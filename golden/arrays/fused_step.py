@@ -109,7 +109,8 @@ def multiply_accumulate(
     given = as_codes(a, operand, "a"), as_codes(b, operand, "b"), as_codes(acc, accumulator, "acc")
     shape = same_shape("a, b, acc", *(codes.shape for codes in given))
     choice = as_choice(rounding, "special", random, random_bits, "a, b, acc", shape, subnormals)
-    if not (as_flag(return_flags, "return_flags") or choice.flushes) and choice.random is None:
+    computes_more = as_flag(return_flags, "return_flags") or choice.flushes or not accumulator.subnormals
+    if not computes_more and choice.random is None:
         served = np.empty(shape, code_dtype(accumulator))
         call = kernels.call_of_chain(operand, accumulator, choice.rounding)
         if kernels.multiply_accumulate(*carried_codes(operand, given[0], given[1]), given[2], served, call):

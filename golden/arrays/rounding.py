@@ -1,4 +1,4 @@
-"""Rounding of float64 arrays into a format, in every mode (NUMERICS sections 2, 8 to 10 and 12), and codes of them.
+"""Rounding of float64 arrays into a format, in every mode (NUMERICS sections 2, 8 to 10, 12 and 13), and codes of them.
 
 To nearest even, the host's float64 rounds: adding and subtracting a power of two, whose last place is the lowest kept
 digit, rounds at that digit, ties to even, subnormals included. The other modes count whole units of that digit and
@@ -64,7 +64,8 @@ class RoundingChoice:
         Of sums that were rounded to odd, the nearest float64 and what is missing in it: with many random bits the last
         bit of the one rounded to odd does not tell enough.
     flushes : bool
-        Whether what is below the smallest normal number, rounded with an unbounded exponent, becomes a zero.
+        Whether what is below the smallest normal number, rounded with an unbounded exponent, becomes a zero. In a
+        format without subnormals it always does.
     """
 
     rounding: Rounding = Rounding.NEAREST_EVEN
@@ -124,7 +125,7 @@ def _round_at_precision(x: Float64, fmt: FloatFormat, lowest_exponent: int, choi
 
 def flushed(x: Float64, fmt: FloatFormat) -> Float64:
     """Return numbers with zeros of their sign for those below the smallest normal number of the format."""
-    return np.where(np.abs(x) < 2.0**fmt.emin, np.copysign(0.0, x), x)
+    return np.where(np.abs(x) < fmt.smallest_normal, np.copysign(0.0, x), x)
 
 
 def largest_value(fmt: FloatFormat) -> float:
@@ -156,9 +157,10 @@ def round_float64(x: Float64, fmt: FloatFormat, choice: RoundingChoice = PLAIN) 
     -------
     float64 array
         Values of the format. NaN stays NaN, but for a format that has none: +0. A zero keeps its sign where there are
-        two.
+        two. Where infinity and NaN are one, the sign of the NaN says which: that of the number that was too large, and
+        0 for a NaN.
     """
-    if choice.flushes:
+    if choice.flushes or not fmt.subnormals:
         rounded = flushed(_round_at_precision(x, fmt, _UNBOUNDED, choice), fmt)
     else:
         rounded = _round_at_precision(x, fmt, fmt.emin, choice)
@@ -171,6 +173,8 @@ def round_float64(x: Float64, fmt: FloatFormat, choice: RoundingChoice = PLAIN) 
         rounded = np.where(stopped, np.copysign(largest_value(fmt), x), rounded)
     if not fmt.has_nan:
         rounded = np.where(np.isnan(x), 0.0, rounded)
+    elif fmt.has_merged:
+        rounded = np.where(np.isnan(x), np.nan, rounded)
     return rounded if fmt.has_negative_zero else rounded + 0.0  # -0 + 0 is +0
 
 
@@ -181,15 +185,15 @@ def rounding_flags(x: Float64, rounded: Float64, fmt: FloatFormat, choice: Round
     overflow = finite & (np.abs(x) > largest)
     if overflow.any():
         overflow = overflow & (np.abs(_round_at_precision(x, fmt, fmt.emin, choice)) > largest)
-    # An infinity that becomes a number is an overflow, too.
-    number = np.isinf(x) & np.isfinite(rounded)
+    # An infinity that becomes a number is an overflow, too, and so is one that becomes a NaN of its sign.
+    number = np.isinf(x) & (np.isfinite(rounded) | fmt.has_merged)
     flags = (inexact | number).astype(np.uint8) * np.uint8(Flag.INEXACT)
     flags = flags | (overflow | number).astype(np.uint8) * np.uint8(Flag.OVERFLOW)
-    suspects = inexact & (np.abs(x) < 2.0**fmt.emin)
+    suspects = inexact & (np.abs(x) < fmt.smallest_normal)
     if suspects.any():
         unbounded = _round_at_precision(np.where(suspects, x, 1.0), fmt, _UNBOUNDED, choice)
-        flags = flags | (suspects & (np.abs(unbounded) < 2.0**fmt.emin)).astype(np.uint8) * np.uint8(Flag.UNDERFLOW)
-    if not fmt.has_nan:
+        flags = flags | (suspects & (np.abs(unbounded) < fmt.smallest_normal)).astype(np.uint8) * np.uint8(Flag.UNDERFLOW)
+    if fmt.has_merged or not fmt.has_nan:
         flags = flags | np.isnan(x).astype(np.uint8) * np.uint8(Flag.INVALID)
     return flags
 
@@ -200,14 +204,15 @@ def float64_to_codes(values: Float64, fmt: FloatFormat) -> NDArray[Any]:
     # [field | fraction 52] -> [field | fraction_bits], then the bias is exchanged.
     bits = np.right_shift(magnitude.view(np.int64), _FRACTION - fmt.fraction_bits)
     normal = bits - ((_BIAS - fmt.bias) << fmt.fraction_bits)
-    small = magnitude < 2.0**fmt.emin
+    small = magnitude < fmt.smallest_normal
     subnormal = (np.where(small, magnitude, 0.0) * 2.0 ** (fmt.fraction_bits - fmt.emin)).astype(np.int64)
     code = np.where(small, subnormal, normal)
     if fmt.has_inf:
         code = np.where(np.isinf(magnitude), fmt.inf, code)
     code = code | np.signbit(values) * np.int64(fmt.sign_mask)
     if fmt.has_nan:
-        code = np.where(np.isnan(values), fmt.nan, code)
+        nan = fmt.nan | np.signbit(values) * np.int64(fmt.sign_mask) if fmt.has_merged else fmt.nan
+        code = np.where(np.isnan(values), nan, code)
     return code.astype(code_dtype(fmt))
 
 
@@ -215,8 +220,11 @@ def _decode_by_fields(codes: NDArray[Any], fmt: FloatFormat) -> Float64:
     wide = codes.astype(np.int64)
     fraction = wide & ((1 << fmt.fraction_bits) - 1)
     exponent_field = (wide >> fmt.fraction_bits) & fmt.exponent_field_max
-    significand = fraction + ((exponent_field > 0) << fmt.fraction_bits)
-    exponent = np.maximum(exponent_field, 1) - fmt.bias - fmt.fraction_bits
+    is_normal = wide & (fmt.sign_mask - 1) >= fmt.min_normal
+    if not fmt.subnormals:
+        fraction = np.where(is_normal, fraction, 0)
+    significand = fraction + (is_normal << fmt.fraction_bits)
+    exponent = np.maximum(exponent_field, fmt.emin + fmt.bias) - fmt.bias - fmt.fraction_bits
     magnitude = np.ldexp(significand.astype(np.float64), exponent.astype(np.int32))
     magnitude = np.where(fmt.is_finite(wide), magnitude, np.where(fmt.is_nan(wide), np.nan, np.inf))
     return np.where((wide & fmt.sign_mask != 0) & ~np.isnan(magnitude), -magnitude, magnitude)

@@ -171,6 +171,14 @@ class Softmax(ctypes.Structure):
 
 
 def target(fmt: FloatFormat, exponent: int = 0) -> TargetFields:
-    """Return a format, its values times 2^`exponent`, as the kernels have it."""
+    """Return a format, its values times 2^`exponent`, as the kernels have it.
+
+    Raises
+    ------
+    ValueError
+        If the format has no subnormals, or infinity and NaN in one code.
+    """
+    if not fmt.subnormals or fmt.has_merged:
+        raise ValueError(f"fmt: got {fmt}, must have subnormals and no merged specials on a card; NumPy has others")
     specials = SPECIALS.index(fmt.specials)
     return TargetFields(fmt.exponent_bits, fmt.fraction_bits, fmt.bias, specials, exponent)

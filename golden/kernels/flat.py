@@ -16,7 +16,7 @@ __all__ = ["convert", "decode", "encode", "quantize"]
 
 def _serves(fmt: FloatFormat) -> bool:
     """Tell whether the library has the format: codes of 2 or 4 bytes, with the special codes of IEEE 754."""
-    return fmt.has_inf and fmt.width > 8
+    return fmt.is_ieee and fmt.width > 8
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
@@ -40,7 +40,7 @@ def encode(values: NDArray[Any], fmt: FloatFormat) -> NDArray[Any] | None:
 def quantize(values: NDArray[Any], fmt: FloatFormat, out: NDArray[np.float32]) -> bool:
     """Round float32 or float64 values to the format, into a contiguous array; False if NumPy must do it."""
     served = active()
-    if served is None or not fmt.has_inf:
+    if served is None or not fmt.is_ieee:
         return False
     given = _plain(values)
     bits = 8 * given.itemsize

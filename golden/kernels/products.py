@@ -86,7 +86,7 @@ def carrier(operand: FloatFormat) -> FloatFormat:
     A wider format that holds every value of the operands makes the same exact products, so that results are the same
     bits. Only a signalling NaN looks different there, which shows in flags alone.
     """
-    if operand.has_inf and operand.width > 8:
+    if operand.is_ieee and operand.width > 8:
         return operand
     return next(wider for wider in (FP16, BF16, FP32) if wider.holds(operand))
 

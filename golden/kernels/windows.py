@@ -101,7 +101,7 @@ def _run(
     """Call a function whose planes are the result's, unless `ends` gives their shape."""
     values, *_, result = arrays
     served, axes = active(), len(windows.kernel)
-    if served is None or not all(fmt.has_inf for fmt in formats) or not (values.size and result.size):
+    if served is None or not all(fmt.is_ieee for fmt in formats) or not (values.size and result.size):
         return False
     ends = ends or result.shape
     planes, kernels = prod(ends[:2]), ends[1]

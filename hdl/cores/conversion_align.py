@@ -7,7 +7,8 @@
     aligned      [ exponent_field | fraction | guard | sticky ]        of the destination
 
 If the destination's smallest normal number is the larger of the two, numbers below it move right. If it is the smaller,
-subnormals of the source move left. No conversion needs both, and none where subnormals are flushed.
+subnormals of the source move left. No conversion needs both, and none where subnormals are flushed. Fields of formats
+without subnormals are counted as `ConversionPlan` says.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ _FLUSHED = ("is_low", "is_zero")
 
 def _reach(plan: ConversionPlan) -> int:
     """Return the last exponent field of the source below the destination's normal range, or a negative number."""
-    return plan.source.bias - plan.destination.bias
+    return plan.source.bias + plan.source_shift - plan.destination.bias - plan.destination_shift
 
 
 def _farthest(plan: ConversionPlan) -> int:
     """Return the longest shift distance that can affect the result."""
-    if plan.flushes:
+    if plan.in_place:
         return 0
     reach = _reach(plan)
     return min(reach, plan.word_width) if reach >= 0 else min(-reach, plan.source.precision)
@@ -43,14 +44,14 @@ def _farthest(plan: ConversionPlan) -> int:
 
 def _largest_field(plan: ConversionPlan) -> int:
     """Return the largest exponent field of a source number, rebiased for the destination."""
-    return max(0, plan.source.max_finite_field - _reach(plan))
+    return max(0, plan.source.max_finite_field + plan.source_shift - _reach(plan))
 
 
 def unpacked_layout(plan: ConversionPlan) -> data.StructLayout:
     """Return the fields between `Unpack` and `Align`: ``distance`` is the shift distance, right or left."""
     widths = {
         "significand": plan.source.precision,
-        "exponent_field": plan.source.exponent_bits,
+        "exponent_field": plan.source.exponent_bits + plan.source_shift,
         "distance": select_width(_farthest(plan) + 1),
     }
     return data.StructLayout(widths | dict.fromkeys(_CLASS, 1))
@@ -71,7 +72,7 @@ def aligned_layout(plan: ConversionPlan) -> data.StructLayout:
         "fraction": plan.destination.fraction_bits,
         "exponent_field": (_largest_field(plan) + 1).bit_length(),
     }
-    return data.StructLayout(widths | dict.fromkeys((*_CLASS, *(_FLUSHED if plan.flushes else ())), 1))
+    return data.StructLayout(widths | dict.fromkeys((*_CLASS, *(_FLUSHED if plan.in_place else ())), 1))
 
 
 class Unpack(wiring.Component):
@@ -95,17 +96,25 @@ class Unpack(wiring.Component):
         m = Module()
         o, source = self.o, self.plan.source
         view = FloatView(FloatShape(source), self.code)
-        is_normal = named(m, "is_normal", view.exponent_field.any())
-        what = classify(source, self.code)
-        if self.plan.flushes:
-            distance: Value = C(0, 0)
-        elif _reach(self.plan) >= 0:
-            distance = self._to_the_right(view, is_normal)
+        if source.normal_zero_field:
+            is_normal = named(m, "is_normal", self.code[:-1].any())
+            field: Value = Mux(is_normal, view.exponent_field + 1, 0)
         else:
-            distance = self._to_the_left(m, view)
+            is_normal = named(m, "is_normal", view.exponent_field.any())
+            field = view.exponent_field
+        field = named(m, "field", field[: len(o.exponent_field)])
+        has_subnormals = source.subnormals and (self.plan.in_place or not self.plan.flushes)
+        fraction = view.fraction if has_subnormals else view.fraction & is_normal.replicate(source.fraction_bits)
+        what = classify(source, self.code)
+        if self.plan.in_place:
+            fraction, distance = view.fraction, C(0, 0)
+        elif _reach(self.plan) >= 0:
+            distance = self._to_the_right(field, is_normal)
+        else:
+            distance = self._to_the_left(m, fraction)
         m.d.comb += [
-            o.significand.eq(Cat(view.fraction, is_normal)),
-            o.exponent_field.eq(view.exponent_field),
+            o.significand.eq(Cat(fraction, is_normal)),
+            o.exponent_field.eq(field),
             o.distance.eq(distance),
             o.sign.eq(view.sign),
             o.is_nan.eq(what.is_nan),
@@ -114,17 +123,17 @@ class Unpack(wiring.Component):
         ]
         return m
 
-    def _to_the_right(self, view: FloatView, is_normal: Value) -> Value:
+    def _to_the_right(self, field: Value, is_normal: Value) -> Value:
         """Return how far a number lies below the destination's normal range; a subnormal counts as exponent field 1."""
         reach, farthest = _reach(self.plan), _farthest(self.plan)
-        field = Cat(view.exponent_field[0] | ~is_normal, view.exponent_field[1:])
+        field = Cat(field[0] | ~is_normal, field[1:])
         distance = (C(reach + 1) - field)[: select_width(farthest + 1)]
         is_near = at_least(field, reach + 2 - farthest)
         return Mux(at_least(field, reach + 1), 0, Mux(is_near, distance, farthest))
 
-    def _to_the_left(self, m: Module, view: FloatView) -> Value:
+    def _to_the_left(self, m: Module, fraction: Value) -> Value:
         """Return the number of leading zeros, limited by the destination's smallest exponent."""
-        word = Cat(view.fraction, self.o.significand[-1])
+        word = Cat(fraction, self.o.significand[-1])
         return position_of_first(m, "leading", [word[-count:].any() for count in range(1, _farthest(self.plan) + 1)])
 
 
@@ -144,7 +153,7 @@ class Align(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         i, o, plan = self.i, self.o, self.plan
-        if plan.flushes:
+        if plan.in_place:
             word, lost, field = self._in_place(m)
         else:
             word, lost, field = self._right(m) if _reach(plan) >= 0 else self._left(m)

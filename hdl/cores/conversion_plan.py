@@ -30,6 +30,15 @@ class ConversionPlan:
         Whether flags are computed; they are 0 otherwise.
     flushes : bool
         Whether subnormal codes and results become zeros of their sign (NUMERICS section 12).
+
+    Notes
+    -----
+    A datapath with a format that has no subnormals (NUMERICS section 13) counts exponent fields so that 0 is left for
+    numbers below those that the datapath keeps: `source_shift` and `destination_shift` are added to the fields of a
+    code, and to its bias::
+
+        destination    exponent    emin - 2 and below    emin - 1     emin
+                       field               0                1           2      becomes a zero below the smallest normal
     """
 
     source: FloatFormat
@@ -44,7 +53,7 @@ class ConversionPlan:
     def is_plain(self) -> bool:
         """Whether it is the default conversion of IEEE 754, which has a shorter datapath."""
         only_nearest = self.roundings == (Rounding.NEAREST_EVEN,)
-        is_ieee = self.source.has_inf and self.destination.has_inf
+        is_ieee = self.source.is_ieee and self.destination.is_ieee
         return only_nearest and is_ieee and not (self.saturates or self.flushes)
 
     @property
@@ -56,6 +65,38 @@ class ConversionPlan:
     def is_exact(self) -> bool:
         """Whether the destination holds every number of the source."""
         return self.destination.holds(self.source)
+
+    @property
+    def has_shifted_fields(self) -> bool:
+        """Whether a format has no subnormals, so that fields are counted another way."""
+        return not (self.source.subnormals and self.destination.subnormals)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether nothing is shifted: subnormals of two formats that have them are flushed."""
+        return self.flushes and not self.has_shifted_fields
+
+    @property
+    def flushes_results(self) -> bool:
+        """Whether results below the smallest normal number become zeros."""
+        return self.flushes or not self.destination.subnormals
+
+    @property
+    def source_shift(self) -> int:
+        """What is added to exponent fields of the source."""
+        return int(self.source.normal_zero_field)
+
+    @property
+    def destination_shift(self) -> int:
+        """How much larger the exponent fields inside are than the destination's."""
+        if self.in_place or not self.flushes_results:
+            return 0
+        return 1 + self.destination.normal_zero_field
+
+    @property
+    def smallest_kept(self) -> int:
+        """The smallest normal number of the destination: exponent field and fraction, as they are counted inside."""
+        return self.destination.min_normal + (self.destination_shift << self.destination.fraction_bits)
 
     @property
     def is_stochastic(self) -> bool:
@@ -70,7 +111,7 @@ class ConversionPlan:
         """
         if self.is_exact:
             return 0
-        return (not self.flushes) + (self.random_bits if self.is_stochastic else 1)
+        return (not self.flushes_results) + (self.random_bits if self.is_stochastic else 1)
 
     @property
     def word_width(self) -> int:

@@ -24,6 +24,8 @@ def check_accumulated(fmt: FloatFormat, argument: str) -> FloatFormat:
             f"{argument}: got {fmt} (specials {fmt.specials!r}), must have specials 'ieee'; operands of other formats "
             "are widened to a format that is given as inner"
         )
+    if not fmt.subnormals:
+        raise ValueError(f"{argument}: got {fmt} without subnormals, must have them; hdl.FloatConverter converts codes")
     return fmt
 
 
@@ -57,4 +59,4 @@ def classify(fmt: FloatFormat, code: Value) -> Bundle:
     if not fmt.has_nan:
         return Bundle(is_nan=none, is_signalling=none, is_infinite=none)
     is_nan = magnitude.all() if fmt.has_negative_zero else code[-1] & ~magnitude.any()
-    return Bundle(is_nan=is_nan, is_signalling=none, is_infinite=none)
+    return Bundle(is_nan=is_nan, is_signalling=is_nan if fmt.has_merged else none, is_infinite=none)

@@ -31,6 +31,8 @@ class NarrowFormat(Format):
     def check(self, name: str, value: Any, given: Any) -> FloatFormat:
         if check_format(value, name).width > _WIDEST:
             raise ValueError(f"{name}: got {value} of {value.width} bits, must be {self.allowed}")
+        if not value.subnormals:
+            raise ValueError(f"{name}: got {value} without subnormals, must be {self.allowed}, with subnormals")
         return value
 
 
@@ -67,6 +69,8 @@ class MxParameters(Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not self.source.subnormals:
+            raise ValueError(f"source: got {self.source} without subnormals, must have them; hdl.FloatConverter widens it")
         if self.lanes > self.block:
             raise ValueError(f"lanes: got {self.lanes}, must be at most the {self.block} values of a block")
 

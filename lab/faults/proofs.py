@@ -93,7 +93,13 @@ def _of_file(_: Unit, file: str) -> Sequence[str]:
 #: Ids of the proofs that should refute a fault in a file of a unit.
 _IDS: dict[Kind, Callable[[Unit, str], Sequence[str]]] = complete(
     "lab.faults.proofs._IDS",
-    {Kind.CONVERTER: _of_conversion, Kind.MX_QUANTIZER: _of_file, Kind.MAC: _of_file, Kind.VECTOR: _of_file},
+    {
+        Kind.CONVERTER: _of_conversion,
+        Kind.MX_QUANTIZER: _of_file,
+        Kind.MAC: _of_file,
+        Kind.VECTOR: _of_file,
+        Kind.MATRIX: _of_file,
+    },
     (kind for kind in Kind if kind.core is kind),
 )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from golden.flags import Flag
-from golden.formats import BF16, CBFLOAT16, CONVERSIONS, FORMATS, FP16, FP32, FloatFormat
+from golden.formats import BF16, CBFLOAT16, CONVERSIONS, FP16, FP32, NARROW_FORMATS, WIDE_FORMATS, FloatFormat
 from golden.rounding import Rounding
 from hdl.cores.conversion import Convert
 from hdl.cores.fused_step import FusedStep
@@ -42,7 +42,7 @@ _DEPTHS = (1, 4, 8, 13)
 
 def flushed_proofs() -> Iterator[Proof]:
     """Yield the proofs of the converters, of the steps, and of the lanes that flush subnormals."""
-    for source, destination in permutations(FORMATS, 2):
+    for source, destination in permutations((*WIDE_FORMATS, *NARROW_FORMATS), 2):
         for modes, named in ((_NEAREST, "to nearest"), (_ALL, "every mode")):
             name = f"flushed/converter/{source}_to_{destination}/{named.replace(' ', '_')}"
             title = f"{source} to {destination}, {named}"

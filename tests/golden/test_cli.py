@@ -49,6 +49,7 @@ def test_show_exact_value_has_every_formats_fields(capsys):
         "float6_e2m3fn": ["0x0c", "0", "01", "100", "1.5", "0"],
         "float6_e3m2fn": ["0x0e", "0", "011", "10", "1.5", "0"],
         "float4_e2m1fn": ["0x3", "0", "01", "1", "1.5", "0"],
+        "dlfloat16": ["0x3f00", "0", "011111", "100000000", "1.5", "0"],
     }
 
 
@@ -132,6 +133,7 @@ def test_show_code_with_a_format_gives_its_value_in_all(capsys):
         "float6_e2m3fn": "0x1c",
         "float6_e3m2fn": "0x16",
         "float4_e2m1fn": "0x7",
+        "dlfloat16": "0x4300",
     }
     assert {row[4] for row in rows.values()} == {"6"}
     # A value that others do not hold: the error is against the code's value.
@@ -165,6 +167,7 @@ def test_formats_prints_the_table_of_the_contract(capsys):
         "float6_e2m3fn": ["-", "1/2/3", "1", "7.5", "2^0", "2^-3", "-", "-"],
         "float6_e3m2fn": ["-", "1/3/2", "3", "28", "2^-2", "2^-4", "-", "-"],
         "float4_e2m1fn": ["-", "1/2/1", "1", "6", "2^0", "2^-1", "-", "-"],
+        "dlfloat16": ["-", "1/6/9", "31", "8573157376", "2^-31 + 2^-40", "-", "-", "0x7fff"],
     }
 
 
@@ -199,7 +202,8 @@ def test_show_of_values_and_codes_out_of_bounds_names_the_bounds(capsys):
 def test_unknown_format_or_command_names_what_is_allowed(capsys):
     message = (
         "argument --format: got 'fp8', must be one of float32, float16, bfloat16, cbfloat16, cb16, float8_e4m3fn, "
-        "float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float6_e2m3fn, float6_e3m2fn, float4_e2m1fn, fp32, fp16, bf16"
+        "float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float6_e2m3fn, float6_e3m2fn, float4_e2m1fn, dlfloat16, "
+        "fp32, fp16, bf16"
     )
     assert message in refused(capsys, "show", "1", "--format", "fp8")
     assert "show" in refused(capsys, "hide")

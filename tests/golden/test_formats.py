@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, decode, encode, format_named
-from golden.formats import FORMATS, NARROW_FORMATS, WIDE_FORMATS
+from golden.formats import FORMATS, NARROW_FORMATS, NEIGHBOUR_FORMATS, WIDE_FORMATS
 
 # name, alias, exponent bits, fraction bits, bias, max finite, min normal, min subnormal, inf, nan
 TABLE = [
@@ -46,7 +46,7 @@ def test_format_constants_are_those_of_the_contract(row):
 
 def test_formats_list_holds_those_of_the_contract():
     assert [fmt.name for fmt in WIDE_FORMATS] == [row[0] for row in TABLE]
-    assert (*WIDE_FORMATS, *NARROW_FORMATS) == FORMATS
+    assert (*WIDE_FORMATS, *NARROW_FORMATS, *NEIGHBOUR_FORMATS) == FORMATS
     assert {fmt.width for fmt in NARROW_FORMATS} == {4, 6, 8}
 
 

@@ -75,7 +75,7 @@ def keep_weights(
     """
     as_optimizer(optimizer)
     format_of_weights = as_format(fmt, "fmt")
-    if format_of_weights.width != 16 or not format_of_weights.has_inf:
+    if format_of_weights.width != 16 or not format_of_weights.is_ieee:
         raise ValueError(
             f"fmt: got {format_of_weights}, must be a format of 16 bits with infinities, such as cbfloat16"
         )

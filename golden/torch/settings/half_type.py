@@ -99,7 +99,7 @@ def half_named(
         return replace(sums, operand=narrow)
     if inner is not None:
         raise ValueError(f"inner: got {inner!r}, must be None: {argument}={value!r} is also the format of the sums")
-    if isinstance(value, FloatFormat) and value.width == 16 and value.has_inf:
+    if isinstance(value, FloatFormat) and value.width == 16 and value.is_ieee:
         half = _NAMED.get(value) or HalfType(value, torch.float32)
     elif value in _NAMED:
         half = _NAMED[value]

@@ -143,7 +143,7 @@ def _codes(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor | None:
     """Round to the half format; None if it is not served here."""
     served, fmt = active(), format_of(half)
-    if served is None or not fmt.has_inf or x.is_neg():
+    if served is None or not fmt.is_ieee or x.is_neg():
         return None
     x = x.to(torch.float32).contiguous()
     if _NAMES.get(dtype) == fmt.name:

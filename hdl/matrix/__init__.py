@@ -1,0 +1,1 @@
+"""The array of multiply-accumulate lanes for products of matrices."""

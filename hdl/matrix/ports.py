@@ -1,0 +1,81 @@
+"""The payloads of the streams of an array of lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.lib import data
+
+from hdl.cores.result import flags_layout
+from hdl.cores.words import select_width
+from hdl.mac.ports import Error, rounding_fields
+from hdl.matrix.parameters import MatrixParameters
+
+__all__ = ["matrix_beat_layout", "matrix_result_layout"]
+
+
+def matrix_beat_layout(parameters: MatrixParameters) -> data.StructLayout:
+    """Return the input of the unit, least significant first.
+
+    ``a``
+        First factors: one code of the operand format for each row, in the low bits. The first row is the least
+        significant.
+    ``b``
+        Second factors: one code for each column.
+    ``format``
+        Index into the operand formats (no bits if there is one).
+    ``level``
+        Precision level 0, 1 or 2.
+    ``register``
+        The tile: any of them at every level.
+    ``first``
+        Start a reduction in every lane, as in `hdl.mac.ports.product_beat_layout`.
+    ``last``
+        End the reduction in every lane.
+    ``rounding``
+        The mode in every lane, as in `hdl.mac.ports.rounding_fields`.
+    """
+    return data.StructLayout(
+        {
+            "a": data.ArrayLayout(parameters.code_width, parameters.rows),
+            "b": data.ArrayLayout(parameters.code_width, parameters.columns),
+            "format": select_width(len(parameters.operands)),
+            "level": 2,
+            "register": parameters.register_width,
+            "first": 1,
+            "last": 1,
+            **rounding_fields(parameters),
+        }
+    )
+
+
+def matrix_result_layout(parameters: MatrixParameters) -> data.StructLayout:
+    """Return the output of the unit, least significant first: one row of a tile.
+
+    ``result``
+        One code of the outer format for each column, in the low bits: fp32 at levels 0 and 1, the operand format at
+        level 2. The first column is the least significant.
+    ``flags``
+        One set for each column: the OR of the flags of all steps and promotions of the lane's reduction. Absent in a
+        unit without flags.
+    ``error``
+        An `Error`; results, flags and row are 0 if it is not NONE.
+    ``register``
+        The tile.
+    ``row``
+        The row of the tile (no bits if there is one).
+    ``last_row``
+        Nothing of this tile follows: it is the last row, or a refusal.
+    """
+    fields: dict[str, Any] = {"result": data.ArrayLayout(parameters.formats.accumulator_width, parameters.columns)}
+    if parameters.flags:
+        fields["flags"] = data.ArrayLayout(flags_layout(), parameters.columns)
+    return data.StructLayout(
+        fields
+        | {
+            "error": Error,
+            "register": parameters.register_width,
+            "row": select_width(parameters.rows),
+            "last_row": 1,
+        }
+    )
