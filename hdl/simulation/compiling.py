@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hdl.simulation.integers import with_integers
 
-__all__ = ["OPTIONS", "cache_folder", "headers", "library", "said_when_slow", "translate"]
+__all__ = ["OPTIONS", "cache_folder", "headers", "kept_translation", "library", "said_when_slow", "translate"]
 
 #: For the compiler. More optimisation takes longer than it saves in most runs.
 OPTIONS = ("-O1", "-fno-tree-dse", "-fno-tree-pta")
@@ -64,6 +64,22 @@ def translate(netlist: str) -> str:
     return with_integers(done.stdout, "top")
 
 
+def kept_translation(netlist: str, folder: Path) -> str:
+    """Return the same from a file in a folder, where it is kept under a hash of the netlist and of this code."""
+    code = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    path = folder / f"{_key([netlist.encode(), code])}.cc"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        mine = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.cc")
+        mine.write_text(translate(netlist), encoding="utf-8")
+        mine.replace(path)
+    return path.read_text(encoding="utf-8")
+
+
+def _key(ingredients: Sequence[bytes]) -> str:
+    return hashlib.sha256(b"|".join(ingredients)).hexdigest()[:20]
+
+
 def library(source: str, folder: Path, include: Path | None = None, options: Sequence[str] = ()) -> Path:
     """Return the shared library of a C++ source, compiled unless it already has been.
 
@@ -89,7 +105,7 @@ def library(source: str, folder: Path, include: Path | None = None, options: Seq
     options = [*_ALWAYS, *options]
     ingredients = [source.encode(), compiler.encode(), *(option.encode() for option in options)]
     ingredients += [file.read_bytes() for file in sorted(include.rglob("*.h"))] if include else []
-    path = folder / f"{hashlib.sha256(b'|'.join(ingredients)).hexdigest()[:20]}.so"
+    path = folder / f"{_key(ingredients)}.so"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         # Several processes and threads may compile the same source, each into another file; the last to finish stays.
