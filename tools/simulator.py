@@ -15,9 +15,9 @@ from amaranth.hdl import Shape, Signal, Value, ValueCastable
 from amaranth.hdl._ast import Concat, Slice
 from amaranth.lib import wiring
 
+from hdl.simulation.compiling import OPTIONS, headers
+from hdl.simulation.integers import with_integers
 from tools.compiled import inputs_of_top, library, member, translate_rtlil
-from tools.cxxrtl import OPTIONS, headers
-from tools.integers import with_integers
 
 __all__ = ["Bench", "CompiledSimulator"]
 

@@ -113,6 +113,10 @@ class Request(NamedTuple):
         start = None if self.initial is None else encode(self.initial, self.reduction.outer)
         return self._replace(a=encode(a, self.operand), b=encode(b, self.operand), initial=start, as_values=False)
 
+    def answer(self, result: Array) -> Answer:
+        """Return an answer without flags and counts, for back ends that know no more of this package."""
+        return Answer(result)
+
     def steps(self) -> tuple[int, int]:
         """Return how many products and promotions each result has."""
         return steps_of(self.reduction, self.length)

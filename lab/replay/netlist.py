@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from golden import FloatFormat
 from hdl import MultiplyAccumulate
+from hdl.simulation.compiling import headers
 from hdl.verilog import to_verilog
 from sim.counts import COUNTERS
 from tools.compiled import library
-from tools.cxxrtl import headers, translate
+from tools.cxxrtl import translate
 
 __all__ = ["Netlist"]
 

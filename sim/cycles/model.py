@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hdl.simulation.compiling import OPTIONS, headers
 from sim.bench.episode import PATIENCE, SURPLUS, Ran
 from sim.bench.shell import TOP
 from sim.counts import COUNTERS
@@ -18,7 +19,7 @@ from sim.fields import from_limbs, to_limbs
 from sim.port import Port
 from sim.scenario import Scenario
 from tools.compiled import library
-from tools.cxxrtl import OPTIONS, headers, translate
+from tools.cxxrtl import translate
 
 __all__ = ["Model"]
 

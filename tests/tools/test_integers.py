@@ -9,9 +9,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tools import compiled, integer_operations, integers
-from tools.cxxrtl import headers, original_headers
-from tools.integers import with_integers
+from hdl.simulation import integer_operations, integers
+from hdl.simulation.compiling import headers
+from hdl.simulation.integers import with_integers
+from tools import compiled
+from tools.cxxrtl import original_headers
 
 from .operations import ONE, WIDTHS
 from .operations import TWO as BASIC

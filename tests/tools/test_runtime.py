@@ -6,8 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
+from hdl.simulation.compiling import headers
 from tools import compiled
-from tools.cxxrtl import headers, original_headers
+from tools.cxxrtl import original_headers
 
 from .operations import ONE, TWO, WIDTHS
 

@@ -11,7 +11,7 @@ import contextlib
 import re
 from dataclasses import dataclass, field
 
-from tools.integer_operations import LONGEST, Value, cut, operation
+from hdl.simulation.integer_operations import LONGEST, Value, cut, operation
 
 __all__ = ["with_integers"]
 

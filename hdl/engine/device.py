@@ -1,0 +1,234 @@
+"""The engine's registers, by the table of `hdl.matrix_engine.registers`: what it is, its commands, their results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from golden.rounding import Rounding
+from hdl.engine.errors import CommandFailed, EngineStuck
+from hdl.engine.transport import Region, Transport, TransportError
+from hdl.matrix_engine.registers import FORMAT_CODES, IDENTITY, REGISTERS, VERSION, Register, register_named
+
+__all__ = ["Device", "Features", "describe"]
+
+#: Between two looks at ``RESULT``, in seconds; an interrupt ends it earlier.
+_POLL = 0.05
+_COMMAND = tuple(each for each in REGISTERS if each.is_command)
+_TAGS = 1 << register_named("SUBMIT").field("tag").width
+
+
+@dataclass(frozen=True)
+class Features:
+    """What an engine was built for.
+
+    Parameters
+    ----------
+    rows, columns : int
+        Lanes.
+    tiles : int
+        Tiles that take turns.
+    bus_width : int
+        Bits of the memory bus.
+    operands, results : tuple of str
+        Names of the operand formats, and of formats that results can be converted into.
+    levels : tuple of int
+    roundings : tuple of Rounding
+    has_float32 : bool
+        float32 operands are rounded on the way in.
+    has_initial, has_flags, flushes : bool
+        C may be added; the flags of results are collected; subnormals become zeros.
+    chunk_bits, size_bits, address_bits : int
+        Bits of a chunk length, of a size, of an address.
+    queue : int
+        Commands that wait besides the one that runs.
+    """
+
+    rows: int
+    columns: int
+    tiles: int
+    bus_width: int
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    levels: tuple[int, ...]
+    roundings: tuple[Rounding, ...]
+    has_float32: bool
+    has_initial: bool
+    has_flags: bool
+    flushes: bool
+    chunk_bits: int
+    size_bits: int
+    address_bits: int
+    queue: int
+
+    @property
+    def lanes(self) -> int:
+        """Products in a beat."""
+        return self.rows * self.columns
+
+    @property
+    def most(self) -> int:
+        """The largest M, N, K and number of batches."""
+        return (1 << self.size_bits) - 1
+
+
+def describe(read: Callable[[Register], dict[str, int]]) -> Features:
+    """Return the features that the registers tell.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the fields of a register.
+
+    Raises
+    ------
+    TransportError
+        If something else answers, or an engine with another table of registers.
+    """
+    found = read(register_named("ID"))
+    if found["identity"] != IDENTITY:
+        raise TransportError(
+            f"ID: got {found['identity']:#06x} in its upper half, must be {IDENTITY:#06x}: no matrix engine answers here"
+        )
+    if found["version"] != VERSION:
+        raise TransportError(
+            f"ID: got version {found['version']} of the registers, must be {VERSION}: this driver and the engine differ"
+        )
+    shape, formats = read(register_named("SHAPE")), read(register_named("FORMATS"))
+    features, limits = read(register_named("FEATURES")), read(register_named("LIMITS"))
+
+    def names(bits: int) -> tuple[str, ...]:
+        return tuple(name for name, code in FORMAT_CODES.items() if bits >> code & 1)
+
+    return Features(
+        rows=shape["rows"],
+        columns=shape["columns"],
+        tiles=shape["tiles"],
+        bus_width=8 * shape["bus_bytes"],
+        operands=tuple(name for name in names(formats["operands"]) if name != "float32"),
+        results=names(formats["results"]),
+        levels=tuple(level for level in range(3) if features["levels"] >> level & 1),
+        roundings=tuple(mode for mode in Rounding if features["roundings"] >> mode.value & 1),
+        has_float32="float32" in names(formats["operands"]),
+        has_initial=bool(features["initial"]),
+        has_flags=bool(features["flags"]),
+        flushes=bool(features["subnormals_flush"]),
+        chunk_bits=limits["chunk_bits"],
+        size_bits=limits["size_bits"],
+        address_bits=limits["address_bits"],
+        queue=features["queue"],
+    )
+
+
+@dataclass
+class Device:
+    """An engine behind a transport.
+
+    Parameters
+    ----------
+    transport : Transport
+    patience : float
+        Seconds without a product after which a command is given up.
+
+    Raises
+    ------
+    TransportError
+        If no engine answers.
+    """
+
+    transport: Transport
+    patience: float = 10.0
+    features: Features = field(init=False)
+    memory: Region = field(init=False)
+    _written: dict[str, int] = field(default_factory=dict)
+    _tag: int = 0
+
+    def __post_init__(self) -> None:
+        self.features, self.memory = describe(self.fields), self.transport.memory
+        # Whoever had the engine before may have left results.
+        self.write("CONTROL", reset=1)
+        self._until_idle()
+        self.write("INTERRUPT", enable=1)
+
+    def fields(self, register: Register | str) -> dict[str, int]:
+        """Return the fields of a register."""
+        known = register_named(register) if isinstance(register, str) else register
+        return known.fields_of(self.transport.read(known.address))
+
+    def value(self, name: str) -> int:
+        """Return a register of one field."""
+        return self.fields(name)["value"]
+
+    def write(self, name: str, **fields: int) -> None:
+        """Write a register, with 0 in the fields that are not given."""
+        register = register_named(name)
+        self.transport.write(register.address, register.word(**fields))
+
+    def run(self, command: dict[str, int], note: Callable[[], Any] = lambda: None) -> int:
+        """Run one command; return the OR of its flags.
+
+        Parameters
+        ----------
+        command : dict of str to int
+            Words of the command registers by name; those that are left out are 0.
+        note : callable
+            Called again and again while the command runs.
+
+        Raises
+        ------
+        CommandFailed
+            If the engine refuses it, or a bus gives an error.
+        EngineStuck
+            If it makes no progress.
+        """
+        for register in _COMMAND:
+            word = command.get(register.name, 0)
+            if self._written.get(register.name) != word:
+                self.transport.write(register.address, word)
+                self._written[register.name] = word
+        self._tag = (self._tag + 1) % _TAGS
+        self.write("SUBMIT", tag=self._tag)
+        try:
+            result = self._result(note)
+        except BaseException:  # Ctrl-C, too: the engine must not write into memory that others take
+            self._stop()
+            raise
+        if result["tag"] != self._tag:
+            raise TransportError(f"RESULT: got tag {result['tag']}, must be {self._tag}: somebody else uses the engine")
+        if result["error"]:
+            raise CommandFailed(result["error"])
+        return result["flags"]
+
+    def _result(self, note: Callable[[], Any]) -> dict[str, int]:
+        """Wait for the result; remove it."""
+        seen, since = -1, time.monotonic()
+        while True:
+            result = self.fields("RESULT")
+            if result["valid"]:
+                self.transport.write(register_named("RESULT").address, 0)
+                return result
+            products = self.value("PRODUCTS")
+            if products != seen:
+                seen, since = products, time.monotonic()
+            elif time.monotonic() - since > self.patience:
+                raise EngineStuck(
+                    f"no product in {self.patience:g} s; the engine's state: {self.fields('STATUS')}, {self.fields('ID')}"
+                )
+            note()
+            self.transport.wait(_POLL)
+
+    def _stop(self) -> None:
+        """End all commands, and forget their results."""
+        self._written.clear()
+        self.write("CONTROL", reset=1)
+        self._until_idle()
+        self.write("INTERRUPT", enable=1)
+
+    def _until_idle(self) -> None:
+        begin = time.monotonic()
+        while self.fields("STATUS")["busy"]:
+            if time.monotonic() - begin > self.patience:
+                raise EngineStuck(f"STATUS: busy for {self.patience:g} s after a reset: does its bus answer?")
+            self.transport.wait(_POLL)

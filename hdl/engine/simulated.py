@@ -1,0 +1,135 @@
+"""The engine as machine code, with a memory on its bus."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any
+
+from amaranth import Shape
+from amaranth.back import rtlil
+from amaranth.lib import wiring
+
+from hdl.engine.transport import Region, TransportError
+from hdl.simulation.compiling import OPTIONS, cache_folder, headers, kept_translation, library, said_when_slow
+
+__all__ = ["Simulation"]
+
+_BENCH = Path(__file__).with_name("axi_bench.h")
+#: Cycles after which a register's bus is taken for dead.
+_ANSWER = 10_000
+#: Cycles between two looks at the clock of the host: some tens of milliseconds.
+_SLICE = 4096
+
+
+class Simulation:
+    """A matrix engine that is simulated, cycle by cycle.
+
+    Compiling it takes a quarter of a minute for 4 x 4 lanes; the result is kept in the user's cache
+    (`hdl.simulation.compiling.cache_folder`).
+
+    Parameters
+    ----------
+    engine : hdl.MatrixEngine
+    latency : int
+        Cycles from a request of the engine to the first answer of its memory.
+    memory : int
+        Bytes of memory.
+    base : int
+        Its first address.
+    outstanding : int
+        Bursts in each direction that the memory accepts before it has served them.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no C++ compiler, or it fails.
+    """
+
+    def __init__(
+        self,
+        engine: wiring.Component,
+        *,
+        latency: int = 20,
+        memory: int = 1 << 26,
+        base: int = 0,
+        outstanding: int = 8,
+    ) -> None:
+        self.name, self.memory = f"simulation, memory with a latency of {latency} cycles", Region(base, memory)
+        with said_when_slow("compiling the simulation of the engine; the next time it is there"):
+            self._code = ctypes.CDLL(str(_library(engine)))
+        for function, result, arguments in (
+            ("create", ctypes.c_void_p, (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint)),
+            ("destroy", None, (ctypes.c_void_p,)),
+            ("memory", ctypes.c_void_p, (ctypes.c_void_p,)),
+            ("fault", ctypes.c_char_p, (ctypes.c_void_p,)),
+            ("cycles", ctypes.c_uint64, (ctypes.c_void_p,)),
+            ("read_register", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint)),
+            ("write_register", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint)),
+            ("run", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
+        ):
+            each = getattr(self._code, function)
+            each.restype, each.argtypes = result, arguments
+        self._bench: int | None = self._code.create(base, memory, latency, outstanding)
+        if self._bench is None:
+            raise MemoryError(f"memory: got {memory} bytes, which this machine does not give")
+        self._bytes = (ctypes.c_uint8 * memory).from_address(self._code.memory(self._bench))
+
+    @property
+    def cycles(self) -> int:
+        """Cycles since power-up."""
+        return int(self._code.cycles(self._open()))
+
+    def read(self, address: int) -> int:
+        value = ctypes.c_uint32()
+        self._check(self._code.read_register(self._open(), address, ctypes.byref(value), _ANSWER), address)
+        return value.value
+
+    def write(self, address: int, value: int) -> None:
+        self._check(self._code.write_register(self._open(), address, value, _ANSWER), address)
+
+    def read_memory(self, address: int, length: int) -> bytes:
+        begin = address - self.memory.base
+        return bytes(memoryview(self._bytes)[begin : begin + length])
+
+    def write_memory(self, address: int, content: bytes | memoryview) -> None:
+        begin = address - self.memory.base
+        memoryview(self._bytes).cast("B")[begin : begin + len(content)] = content
+
+    def wait(self, seconds: float) -> None:
+        self._code.run(self._open(), _SLICE)
+        self._check(0, 0)
+
+    def close(self) -> None:
+        if self._bench is not None:
+            del self._bytes
+            self._code.destroy(self._bench)
+            self._bench = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_bench", None) is not None:
+            self.close()
+
+    def _open(self) -> int:
+        if self._bench is None:
+            raise TransportError("the simulation has been closed")
+        return self._bench
+
+    def _check(self, response: int, address: int) -> None:
+        fault = self._code.fault(self._open())
+        if fault is not None:
+            raise TransportError(f"the engine broke a rule of AXI4: {fault.decode()}")
+        if response < 0:
+            raise TransportError(f"register {address:#x}: no answer in {_ANSWER} cycles")
+        if response:
+            raise TransportError(f"register {address:#x}: the bus answered with error {response}")
+
+
+def _library(engine: Any) -> Path:
+    """Return the compiled bench of an engine."""
+    ports = {"__".join(map(str, path)): member for path, member, _ in engine.signature.flatten(engine)}
+    widths = {name: Shape.cast(member.shape).width for name, member in ports.items()}
+    netlist = rtlil.convert(engine, name="top", emit_src=False, strip_internal_attrs=True)
+    sizes = f"#define WORD_BYTES {widths['m_axi_wdata'] // 8}\n#define ADDRESS_BITS {widths['m_axi_araddr']}\n"
+    source = kept_translation(netlist, cache_folder()) + sizes + _BENCH.read_text(encoding="utf-8")
+    return library(source, cache_folder(), headers(), OPTIONS)

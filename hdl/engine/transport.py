@@ -1,0 +1,71 @@
+"""What the driver needs of a connection to an engine: registers, memory, waiting."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+__all__ = ["Region", "Transport", "TransportError"]
+
+
+class TransportError(OSError):
+    """The connection to the engine failed."""
+
+
+class Region(NamedTuple):
+    """A region of memory, in byte addresses of the engine's bus.
+
+    Parameters
+    ----------
+    base : int
+        First address.
+    size : int
+        Number of bytes.
+    """
+
+    base: int
+    size: int
+
+
+class Transport(Protocol):
+    """A connection to an engine. Any object with these members serves.
+
+    Attributes
+    ----------
+    name : str
+        What connects, in a few words, for `Engine.info`.
+    memory : Region
+        Memory that belongs to the driver, seen by the engine at these addresses.
+    """
+
+    name: str
+    memory: Region
+
+    def read(self, address: int) -> int:
+        """Return a register's 32 bits, by its byte address.
+
+        Raises
+        ------
+        TransportError
+            If nothing answers.
+        """
+
+    def write(self, address: int, value: int) -> None:
+        """Write a register of 32 bits.
+
+        Raises
+        ------
+        TransportError
+            If nothing answers, or the bus answers with an error.
+        """
+
+    def read_memory(self, address: int, length: int) -> bytes:
+        """Return bytes of the region `memory`."""
+
+    def write_memory(self, address: int, content: bytes | memoryview) -> None:
+        """Write bytes into the region `memory`."""
+
+    def wait(self, seconds: float) -> None:
+        """Return when the engine raises its interrupt, or after about so many seconds; earlier does no harm."""
+
+    def close(self) -> None:
+        """End the connection."""

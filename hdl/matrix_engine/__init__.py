@@ -1,0 +1,1 @@
+"""The matrix engine: products of matrices from memory to memory."""

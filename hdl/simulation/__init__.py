@@ -1,0 +1,1 @@
+"""A netlist as compiled C++: for the simulated engine, and for the benches of the project."""
