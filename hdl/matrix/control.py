@@ -51,7 +51,9 @@ class MatrixControl(wiring.Component):
     a, b : arrays of split_layout, out
         The operands of the issued operation.
     format, accumulator_format : out
-        The formats of the held beat.
+        The formats of the issued operation.
+    promotes : out
+        The issued operation is a promotion.
     at : array of operation_layout, out
         The operation as issued and behind each rank.
 
@@ -85,6 +87,7 @@ class MatrixControl(wiring.Component):
                 "b": Out(split).array(parameters.columns),
                 "format": Out(self._operation["format"].shape),
                 "accumulator_format": Out(self._operation["accumulator_format"].shape),
+                "promotes": Out(1),
                 "at": Out(self._operation).array(len(parameters.operation_ranks) + 1),
             }
         )
@@ -152,13 +155,11 @@ class MatrixControl(wiring.Component):
         """Find one cycle ahead whether the beat that is then held must wait."""
         parameters, held = self.parameters, self.held
         # The held beat may be issued now, and its tile is not marked yet.
-        would_wait = self.pending.bit_select(self.i.payload.register, 1) | (
-            self.held_valid & held.gives_result & is_same
-        )
+        would_wait = self._is_pending(self.i.payload.register) | (self.held_valid & held.gives_result & is_same)
         lacks_place = Mux(
             load,
             decoded.gives_result & would_wait,
-            held.gives_result & self.pending.bit_select(held.register, 1),
+            held.gives_result & self._is_pending(held.register),
         )
         blocked: Value = named(m, "lacks_place", lacks_place)
         if parameters.has_chunks:
@@ -169,6 +170,9 @@ class MatrixControl(wiring.Component):
                 blocked |= is_chain & (self.others | self._offers_chunk)
                 self._settle(m)
         m.d.sync += self.is_blocked.eq(blocked)
+
+    def _is_pending(self, tile: Value) -> Value:
+        return Cat(bit & (tile == number) for number, bit in enumerate(self.pending)).any()
 
     @property
     def _offers_chunk(self) -> Value:
@@ -189,11 +193,11 @@ class MatrixControl(wiring.Component):
         counts = named(m, "counts", issued & ~held.is_chain & held.is_sound)
         product = Signal(self._operation, name="product_operation")
         m.d.comb += [
-            self.format.eq(held.format),
-            self.accumulator_format.eq(Mux(held.is_chain, fp32, held.format)),
+            self.format.eq(flight.issued.format),
+            self.accumulator_format.eq(flight.issued.accumulator_format),
             product.register.eq(held.register),
             product.format.eq(held.format),
-            product.accumulator_format.eq(self.accumulator_format),
+            product.accumulator_format.eq(Mux(held.is_chain, fp32, held.format)),
             product.wide.eq(held.is_chain),
             product.fresh.eq(held.first),
             product.last.eq(held.last),
@@ -217,6 +221,7 @@ class MatrixControl(wiring.Component):
             chunks.last.eq(held.last),
             chunks.chunk.eq(self.chunk),
             flight.facts.eq(chunks.facts),
+            self.promotes.eq(ended.promote),
             promotion.register.eq(ended.register),
             promotion.format.eq(ended.format),
             promotion.accumulator_format.eq(Mux(ended.wide_total, fp32, ended.format)),

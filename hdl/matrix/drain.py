@@ -54,6 +54,8 @@ class Drain(wiring.Component):
     ----------
     tiles, lines : Queue
         State that proofs refer to: the tiles, and the refusals, that wait; the rows that wait.
+    head, head_valid : Signal
+        State that proofs refer to: the first of the tiles, and whether there is one.
     left, spare : Signal
         State that proofs refer to: rows of the last tile that have not left the lanes of row 0 yet; places of `lines`
         less the rows under way to them.
@@ -73,10 +75,13 @@ class Drain(wiring.Component):
                 "o": Out(stream.Signature(answer)),
             }
         )
-        entry = data.StructLayout({"error": Error, "register": parameters.register_width})
-        self.tiles = Queue(entry, parameters.registers)
+        entry = data.StructLayout({"error": Error, "is_refused": 1, "register": parameters.register_width})
+        self.tiles, self.head, self.head_valid = Queue(entry, parameters.registers), Signal(entry), Signal()
         self.lines = Queue(answer, parameters.places)
-        self.left, self.spare = Signal(range(parameters.rows)), Signal(range(parameters.places + 1), init=parameters.places)
+        self.left, self.spare = (
+            Signal(range(parameters.rows)),
+            Signal(range(parameters.places + 1), init=parameters.places),
+        )
         row = data.StructLayout(
             {"valid": 1, **{name: answer[name].shape for name in ("error", "register", "row", "last_row")}}
         )
@@ -89,6 +94,7 @@ class Drain(wiring.Component):
         is_refused = ended.error != Error.NONE
         m.d.comb += [
             tiles.w_data.error.eq(ended.error),
+            tiles.w_data.is_refused.eq(is_refused),
             tiles.w_data.register.eq(ended.register),
             tiles.w_en.eq(is_refused | (ended.writes & ended.last & ~ended.promote)),
         ]
@@ -98,31 +104,27 @@ class Drain(wiring.Component):
 
     def _take(self, m: Module) -> None:
         """Take the next tile when the rows of the one before have moved on; a refusal has one row."""
-        parameters, tiles, left, rows = self.parameters, self.tiles, self.left, self.parameters.rows
-        has_room = Signal()
-        takes = Signal()
-        first, now = tiles.r_data, self.on_way[0]
-        its_error = Signal.like(first.error)
-        register = Signal.like(first.register)
-        refused = first.error != Error.NONE
+        tiles, head, left, rows = self.tiles, self.head, self.left, self.parameters.rows
+        takes, load, now = Signal(), Signal(), self.on_way[0]
         m.d.comb += [
-            has_room.eq(self.spare >= rows),
-            takes.eq(tiles.r_rdy & (left == 0) & has_room),
-            tiles.r_en.eq(takes),
+            takes.eq(self.head_valid & (left == 0) & (self.spare >= rows)),
+            load.eq(~self.head_valid | takes),
+            tiles.r_en.eq(load),
             self.taken.takes.eq(takes),
-            self.taken.tile.eq(first.register),
+            self.taken.tile.eq(head.register),
         ]
-        coming = Mux(takes, Mux(refused, 1, rows), 0)
+        with m.If(load):
+            m.d.sync += [head.eq(tiles.r_data), self.head_valid.eq(tiles.r_rdy)]
+        coming = Mux(takes, Mux(head.is_refused, 1, rows), 0)
         m.d.sync += self.spare.eq(self.spare - coming + (self.lines.r_rdy & self.lines.r_en))
         with m.If(takes):
-            m.d.sync += [left.eq(Mux(refused, 0, rows - 1)), its_error.eq(first.error), register.eq(first.register)]
+            m.d.sync += [left.eq(Mux(head.is_refused, 0, rows - 1)), now.error.eq(head.error)]
+            m.d.sync += now.register.eq(head.register)
         with m.Elif(left != 0):
             m.d.sync += left.eq(left - 1)
         m.d.sync += [
             now.valid.eq(takes | (left != 0)),
-            now.error.eq(Mux(takes, first.error, Error.NONE)),
-            now.register.eq(Mux(takes, first.register, register)),
-            now.last_row.eq(Mux(takes, refused | (rows == 1), left == 1)),
+            now.last_row.eq(Mux(takes, head.is_refused | (rows == 1), left == 1)),
         ]
         if rows > 1:
             m.d.sync += now.row.eq(Mux(takes, 0, rows - left))
@@ -130,7 +132,12 @@ class Drain(wiring.Component):
 
     def _queue(self, m: Module) -> None:
         """Queue the row at the end of the chains."""
-        parameters, lines, row, width = self.parameters, self.lines, self.on_way[-1], self.parameters.formats.accumulator_width
+        parameters, lines, row, width = (
+            self.parameters,
+            self.lines,
+            self.on_way[-1],
+            self.parameters.formats.accumulator_width,
+        )
         entry: Any = lines.w_data
         with m.If(row.error == Error.NONE):
             for column, arrived in enumerate(self.arrived):

@@ -203,7 +203,9 @@ class MatrixLane(wiring.Component):
         second = b.significand
         if parameters.has_chunks:
             promotes = self.own.promotes
-            a = Bundle(**{name: named(m, f"a_{name}", Mux(promotes, promoted[name], value)) for name, value in vars(a).items()})
+            a = Bundle(
+                **{name: named(m, f"a_{name}", Mux(promotes, promoted[name], value)) for name, value in vars(a).items()}
+            )
         if parameters.normalises:
             # The last places of normalising a partial sum: 1.0 becomes 1.0, 2.0, 4.0 or 8.0.
             moved = places[1:] & promotes.replicate(GROUP - 1)
@@ -322,10 +324,10 @@ class MatrixLane(wiring.Component):
         else:
             # The total has no smaller exponent: where the leading one is does not matter.
             exponent = Cat(field[0] | ~is_normal, field[1:])
-            found = Bundle(sign=rounded.sign, significand=Cat(fraction, is_normal), exponent=exponent, flags=flags, **its)
-        m.d.comb += [
-            promoted[name].eq(getattr(found, name)) for name in ("sign", "significand", "exponent", *its)
-        ]
+            found = Bundle(
+                sign=rounded.sign, significand=Cat(fraction, is_normal), exponent=exponent, flags=flags, **its
+            )
+        m.d.comb += [promoted[name].eq(getattr(found, name)) for name in ("sign", "significand", "exponent", *its)]
         if parameters.flags:
             m.d.comb += self.promoted_flags.eq(found.flags)
 

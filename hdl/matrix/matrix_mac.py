@@ -114,7 +114,7 @@ class MatrixMac(wiring.Component):
         return Drain(self.parameters.core)
 
     @cached_property
-    def lanes(self) -> list[list[Any]]:
+    def lane_parts(self) -> list[list[Any]]:
         """The lanes, by row and column."""
         core = self.parameters.core
         return [[self.lane_type(core) for _ in range(core.columns)] for _ in range(core.rows)]
@@ -143,27 +143,24 @@ class MatrixMac(wiring.Component):
         for row in range(0, core.rows, GROUP):
             for column in range(0, core.columns, GROUP):
                 self._group(m, rows, columns, ahead, row, column)
-        for row, lanes in enumerate(self.lanes):
+        for row, lanes in enumerate(self.lane_parts):
             for column, lane in enumerate(lanes):
                 m.submodules[f"lane_{row}_{column}"] = lane
                 if row + 1 < core.rows:
-                    m.d.comb += lane.below.eq(self.lanes[row + 1][column].drained)
-        m.d.comb += [arrived.eq(lane.drained) for arrived, lane in zip(drain.arrived, self.lanes[0], strict=True)]
+                    m.d.comb += lane.below.eq(self.lane_parts[row + 1][column].drained)
+        m.d.comb += [arrived.eq(lane.drained) for arrived, lane in zip(drain.arrived, self.lane_parts[0], strict=True)]
         return m
 
     def _factors(self, m: Module, name: str) -> list[Any]:
         """Return the factors of all rows or of all columns, behind the rank ``normal``."""
         control, factors = self.control, []
-        issued = control.at[1]
         for number, operand in enumerate(getattr(control, name)):
             m.submodules[f"{name}_{number}"] = factor = Operand(self.parameters.core, is_second=name == "b")
             m.d.comb += [
                 factor.i.eq(operand),
                 factor.format.eq(control.format),
                 factor.accumulator_format.eq(control.accumulator_format),
-                factor.promotes.eq(issued.writes & ~issued.is_product),
-                factor.promoted_format.eq(issued.format),
-                factor.total_format.eq(issued.accumulator_format),
+                factor.promotes.eq(control.promotes),
             ]
             factors.append(factor.o)
         return factors
@@ -178,5 +175,5 @@ class MatrixMac(wiring.Component):
         control = copied(m, f"control_of_{name}", ahead, kind)
         for at in its_rows:
             for across in its_columns:
-                lane = self.lanes[at][across]
+                lane = self.lane_parts[at][across]
                 m.d.comb += [lane.a.eq(a[at]), lane.b.eq(b[across]), lane.control.eq(control)]

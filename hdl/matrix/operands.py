@@ -15,6 +15,7 @@ from hdl.cores.operand import classify_flushed, inspect_flushed, inspect_operand
 from hdl.cores.product import product_bias
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, select_width
+from hdl.matrix.copies import copied
 from hdl.matrix.parameters import MatrixParameters
 
 __all__ = ["Operand", "factor_layout", "one_as_factor", "split_layout"]
@@ -90,8 +91,8 @@ class Operand(wiring.Component):
         The operand of the issued operation.
     format, accumulator_format : in
         The formats of that operation.
-    promotes, promoted_format, total_format : in
-        One cycle later: whether the operation is a promotion, and its formats.
+    promotes : in
+        The issued operation is a promotion, in the same formats.
     o : factor_layout, out
         Behind the rank ``normal``.
     """
@@ -106,8 +107,6 @@ class Operand(wiring.Component):
                 "format": In(index),
                 "accumulator_format": In(accumulator_index),
                 "promotes": In(1),
-                "promoted_format": In(index),
-                "total_format": In(accumulator_index),
                 "o": Out(factor_layout(formats)),
             }
         )
@@ -128,10 +127,9 @@ class Operand(wiring.Component):
         factor = classify_flushed(inspected) if formats.flushes else normalise_operand(m, inspected)
         factor = factor.but(exponent=Mux(factor.is_zero, self.parameters.zeros[self._is_second], factor.exponent))
         if self._is_second and self.parameters.has_chunks:
-            one = one_as_factor(m, formats, self.promoted_format, self.total_format)
-            factor = Bundle(
-                **{name: Mux(self.promotes, value, getattr(factor, name)) for name, value in vars(one).items()}
-            )
+            one = self._registered(m, "one", one_as_factor(m, formats, self.format, self.accumulator_format))
+            promotes = copied(m, "promotes_next", self.promotes, self.parameters.multiplier)
+            factor = Bundle(**{name: Mux(promotes, value, getattr(factor, name)) for name, value in vars(one).items()})
         for name, field in self.o.shape():
             value = Signal(field.shape, name=f"next_{name}")
             m.d.comb += value.eq(getattr(factor, name))

@@ -100,8 +100,8 @@ class MatrixParameters(MacParameters):
     @property
     def latency(self) -> int:
         """Cycles from the last beat of a tile to its first row at level 0."""
-        # The rank of the beat; queue of tiles; group, lane and chain; queue of rows.
-        return 1 + len(_RANKS) + 1 + 3 + 1 + bool(self.widened)
+        # The rank of the beat; queue of tiles and the rank behind it; group, lane and chain; queue of rows.
+        return 1 + len(_RANKS) + 2 + 3 + 1 + bool(self.widened)
 
     @property
     def accumulate_latency(self) -> int:

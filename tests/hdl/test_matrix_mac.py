@@ -114,9 +114,7 @@ def test_matrix_mac_in_every_mode_is_golden(subnormals):
             operand = unit.operands[fmt]
             a, b = codes(rng, operand, 2, 6), codes(rng, operand, 6, 2)
             beats += tile(a, b, register=register, format=fmt, level=level, rounding=mode.value)
-            wanted[register] += answers(
-                unit, a, b, register=register, format=fmt, level=level, chunk=4, rounding=mode
-            )
+            wanted[register] += answers(unit, a, b, register=register, format=fmt, level=level, chunk=4, rounding=mode)
         queues.append(beats)
     assert by_tile(run(unit, in_turn(*queues), chunk=4), unit) == wanted
 
