@@ -120,7 +120,8 @@ class QueuedPromotions(wiring.Component):
         recent = self.in_flight[: max(parameters.accumulate_latency - 2, 0)]
         m.d.comb += [
             waiting.load.eq(load),
-            waiting.leaving.eq(leaves & self.is_same(row, held)),
+            # A promotion is loaded only when the held one, if any, leaves.
+            waiting.leaving.eq(held_valid & self.is_same(row, held)),
             waiting.in_flight.eq(Cat(self._is_promotion_to(row, operation) for operation in recent)),
             self.issues.eq(held_valid & ~waiting.waits),
         ]

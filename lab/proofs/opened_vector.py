@@ -46,6 +46,8 @@ class OpenedVector:
     lanes : list of OpenLane
     words, classes : list of SeenMemory
         The banks of the register file, of every lane.
+    passed_by : Signal
+        See `hdl.mac.passing.Passing`.
     flags : dict of (int, int) to Signal
         Those raised on what stands behind a rank, by lane and rank.
     """
@@ -73,6 +75,7 @@ class OpenedVector:
         self.rows_of_promotions = p.waiting.rows
         self.words = [SeenMemory.of_bank(bank) for bank in unit.register_file.words]
         self.classes = [SeenMemory.of_bank(bank) for bank in unit.register_file.classes]
+        self.passed_by = unit.passing.passed_by
         self.flags = {
             (lane, place): behind
             for lane, part in unit.flag_parts.items()
