@@ -251,6 +251,7 @@ def _promotions(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Co
     count = sum(in_flight, C(0, 1))
     yield "pending", opened.pending == count + opened.level + opened.held_valid
     yield "places", opened.pending <= places
+    yield "places before", (opened.pending_before >= 0) & (opened.pending_before <= places)
     hazards = [
         _is_promotion(operations[place]) & _meet(held, operations[place])
         & (C(1, 1) if place > 1 else ~opened.is_second)
@@ -260,6 +261,7 @@ def _promotions(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Co
         waits = Cat([C(0, 1), *(row[cycle : cycle + 1] for row in opened.rows_of_promotions)]).any()
         wanted = Cat(hazards[: len(hazards) - cycle]).any()
         yield f"promotion waits {cycle}", ~opened.held_valid | (waits == wanted)
+    yield "promotion issues", opened.issuing == opened.held_valid & ~Cat([C(0, 1), *hazards]).any()
     for one in range(1, len(operations)):
         for other in range(one + 1, min(one + latency, len(operations))):
             a, b = operations[one], operations[other]
