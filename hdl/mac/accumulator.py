@@ -15,6 +15,7 @@ from hdl.mac.counters import events_layout
 from hdl.mac.flags import Flags
 from hdl.mac.lane import operand_layout, step_of
 from hdl.mac.parameters import MacParameters
+from hdl.mac.passing import Passing
 from hdl.mac.register_file import RegisterFile
 
 __all__ = ["Accumulator"]
@@ -50,9 +51,8 @@ class Accumulator(wiring.Component):
     ----------
     lane, registers, its_flags : Component
         The last one is None in a unit without flags. Their classes document the state that proofs refer to.
-    passed_by : Signal
-        State that proofs refer to, in a unit that reads early: the operation behind the last rank writes the
-        accumulator that is read.
+    passing : Passing
+        Its ``passed_by`` is state that proofs refer to.
     """
 
     def __init__(self, parameters: MacParameters, operation: data.StructLayout, lane: Any) -> None:
@@ -72,7 +72,7 @@ class Accumulator(wiring.Component):
         )
         self.registers = RegisterFile(parameters, operation)
         self.its_flags = Flags(parameters) if parameters.flags else None
-        self.passed_by = Signal(reset_less=True)
+        self.passing = Passing(parameters)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -109,22 +109,11 @@ class Accumulator(wiring.Component):
 
     def _read(self, m: Module) -> Value:
         """Return the accumulator for the operation at rank ``read``; the result of the last rank may pass by."""
-        registers, position = self.registers, self.parameters.reading_position
+        registers, passing = self.registers, self.passing
+        if (written := passing.while_read(m, self.at)) is not None:
+            m.d.comb += registers.passes_by.eq(written)
         if not self.parameters.reads_early:
-            # Where number and class are read at once, neither is used while it is written.
-            if len(self.at) - 1 - position == self.parameters.accumulate_latency:
-                m.d.comb += registers.passes_by.eq(self._is_next(position, -1))
             return registers.number
         number, passes_by = Signal.like(registers.number, reset_less=True), Signal(reset_less=True)
-        m.d.sync += [
-            self.passed_by.eq(self._is_next(position - 1, -2)),
-            number.eq(registers.number),
-            passes_by.eq(self._is_next(position, -2) & ~self.at[position].fresh),
-        ]
-        m.d.comb += registers.passes_by.eq(self.passed_by)
+        m.d.sync += [number.eq(registers.number), passes_by.eq(passing.behind(self.at))]
         return Mux(passes_by, self.lane.result, number)
-
-    def _is_next(self, reading: int, writing: int) -> Value:
-        """Return whether the operation at one position is to write the accumulator that another one reads."""
-        reader, writer = self.at[reading], self.at[writing]
-        return (reader.register == writer.register) & (reader.partial == writer.partial) & writer.writes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth import C, Cat, Module, Mux, Signal
+from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -42,8 +42,13 @@ class WaitsBehindRank(wiring.Component):
 
     def __init__(self, latency: int) -> None:
         super().__init__({"load": In(1), "leaving": In(1), "in_flight": In(max(latency - 2, 0)), "waits": Out(1)})
-        places = latency - 1
+        self._places = places = latency - 1
         self.rows = [Signal(places - start, name=f"cycles_to_wait_{start}") for start in range(0, places, _TOGETHER)]
+
+    def waits_next(self) -> Value:
+        """Return whether the operation that will be in the rank in the next cycle must wait there."""
+        compared = Cat(self.leaving, self.in_flight)[: self._places]
+        return Mux(self.load, compared.any(), Cat(row[1:2] for row in self.rows).any())
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -11,7 +11,6 @@ from hdl.mac.parameters import DEPTHS, RECOMMENDED_DEPTH, MacParameters
 __all__ = ["VectorParameters"]
 
 _MOST_LANES = 1024  # far more than any device holds
-_STAGES_OF_ONE_FORMAT = 11
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,7 @@ class VectorParameters(MacParameters):
         Stages(
             "register ranks ahead of the queue of results",
             DEPTHS[-1],
-            f"{_STAGES_OF_ONE_FORMAT} for one operand format, {RECOMMENDED_DEPTH} for more",
+            str(RECOMMENDED_DEPTH),
         ),
     ] = None  # type: ignore[assignment]  # None only between the call and the check
 
@@ -53,11 +52,6 @@ class VectorParameters(MacParameters):
                 f"registers: got {self.registers}, must be at least {least} with {self.stages} stages: "
                 f"{rows} registers in rotation keep the pipeline full; build more registers or fewer stages"
             )
-
-    @property
-    def recommended_stages(self) -> int:
-        """The default depth, at which units of one format and of several are proven."""
-        return _STAGES_OF_ONE_FORMAT if self.widened or len(self.operands) == 1 else RECOMMENDED_DEPTH
 
     @property
     def has_pairs_of_rows(self) -> bool:
@@ -83,10 +77,10 @@ class VectorParameters(MacParameters):
     def promotions(self) -> int:
         """Largest number of products of chunks in flight and waiting promotions.
 
-        A power of two. A number below the cycles from the issue of a product to the issue of its promotion would cost
-        throughput.
+        A power of two. Fewer than the cycles from the issue of a product to the issue of its promotion, and the two
+        places that must be left besides, would cost throughput.
         """
-        return 1 << (self.promotion_latency - 1).bit_length()
+        return 1 << (self.promotion_latency + 1).bit_length()
 
     @property
     def results(self) -> int:

@@ -55,9 +55,14 @@ class QueuedPromotions(wiring.Component):
         State that proofs refer to: the row of the promotion after that one.
     waiting : WaitsBehindRank
         Its ``rows`` are state that proofs refer to.
-    pending, left, unsettled : Signal
-        State that proofs refer to: the number of products of chunks in flight and waiting promotions; cycles until the
-        total of the last one issued is written; whether any are in flight.
+    issuing : Signal
+        State that proofs refer to: an operation of the held promotion is issued in this cycle. It is found one cycle
+        ahead, because all lanes and counters follow.
+    change, spare, left, unsettled : Signal
+        State that proofs refer to: by how much the number of products of chunks in flight and of waiting promotions has
+        just changed; the places that were left for them before, less `margin`; cycles until the total of the last promotion issued is written; whether any are in flight.
+    margin : int
+        The places that products may take before `spare` tells, with the one that is asked for.
     """
 
     def __init__(self, parameters: VectorParameters, arrangement: Arrangement) -> None:
@@ -74,9 +79,11 @@ class QueuedPromotions(wiring.Component):
         self._row = data.StructLayout({name: self.entry[name].shape for name in ("register", "wide")})
         self.queue, self.rows = Queue(self.entry, parameters.promotions), Queue(self._row, parameters.promotions)
         self.held, self.held_valid, self.is_second = Signal(self.entry), Signal(), Signal()
-        self.row, self.row_valid = Signal(self._row), Signal()
+        self.row, self.row_valid, self.issuing = Signal(self._row), Signal(), Signal()
         self.waiting = WaitsBehindRank(parameters.accumulate_latency)
-        self.pending = Signal(range(parameters.promotions + 1))
+        self.change = Signal(range(-2, 2))
+        self.margin = margin = 3 if parameters.has_input_rank else 2
+        self.spare = Signal(range(-margin - 2, parameters.promotions), init=parameters.promotions - margin)
         self.left = Signal(range(parameters.accumulate_latency))
         self.unsettled = Signal()
 
@@ -120,10 +127,13 @@ class QueuedPromotions(wiring.Component):
         recent = self.in_flight[: max(parameters.accumulate_latency - 2, 0)]
         m.d.comb += [
             waiting.load.eq(load),
-            waiting.leaving.eq(leaves & self.is_same(row, held)),
+            # A promotion is loaded only when the held one, if any, leaves.
+            waiting.leaving.eq(held_valid & self.is_same(row, held)),
             waiting.in_flight.eq(Cat(self._is_promotion_to(row, operation) for operation in recent)),
-            self.issues.eq(held_valid & ~waiting.waits),
+            self.issues.eq(self.issuing),
         ]
+        # A promotion that is not replaced stays, and its second operation never waits.
+        m.d.sync += self.issuing.eq((~load | row_valid) & ~waiting.waits_next())
         self.give(m, held, is_second)
         self.count(m, leaves)
         return m
@@ -174,11 +184,12 @@ class QueuedPromotions(wiring.Component):
 
     def count(self, m: Module, leaves: Value) -> None:
         """Count the products of chunks in flight and the waiting promotions."""
-        parameters, finished, pending, left = self.parameters, self.finished, self.pending, self.left
+        parameters, finished, left = self.parameters, self.finished, self.left
+        change, spare, most = self.change, self.spare, self.spare.init
         over = finished.partial & ~finished.promote
-        m.d.sync += pending.eq(pending + self.counts - leaves - over)
+        m.d.sync += [change.eq(self.counts - leaves - over), spare.eq(spare - change)]
         m.d.sync += left.eq(Mux(self.issues, parameters.accumulate_latency - 1, left - (left != 0)))
         # Computed one cycle ahead, because timing is tight when a beat waits.
-        m.d.sync += self.unsettled.eq(self.counts | self.issues | (pending != 0) | (left > 1))
-        # A power of two: the top bit means that all places are taken.
-        m.d.comb += [self.has_room.eq(~pending[-1]), self.are_settled.eq(~self.unsettled)]
+        is_pending = (spare != most) | (change != 0)
+        m.d.sync += self.unsettled.eq(self.counts | self.issues | is_pending | (left > 1))
+        m.d.comb += [self.has_room.eq(~spare[-1]), self.are_settled.eq(~self.unsettled)]

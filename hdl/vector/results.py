@@ -53,12 +53,14 @@ def pack_pairs(
 
 
 class Places(wiring.Component):
-    """Count the taken and reserved places of the queue, if reductions have one result or two.
+    """Count the free places of the queue, if reductions have one result or two.
+
+    Results are counted one cycle after the issue of their beat, because the same cycle would miss timing. The counter
+    holds the places left, less those that beats may take before it tells; its sign replaces a comparison.
 
     Parameters
     ----------
     places : int
-        A power of two.
     most : int
         Places that a beat may take: 1 or 2.
     looks_ahead : bool
@@ -75,21 +77,25 @@ class Places(wiring.Component):
 
     Attributes
     ----------
-    reserved, taken : Signal
+    reserving, spare, taken : Signal
         State that proofs refer to.
+    margin : int
+        What the counter `spare` is below the places left.
     """
 
     def __init__(self, places: int, most: int, *, looks_ahead: bool) -> None:
         super().__init__({"reserves": In(2), "leaves": In(1), "has_room": Out(1)})
-        self._margin = most * (2 if looks_ahead else 1)
-        self.reserved, self.taken = Signal(range(places + 1)), Signal()
+        self.margin = margin = most * (3 if looks_ahead else 2)
+        self.spare = Signal(range(-margin, places - margin + 1), init=places - margin)
+        self.reserving, self.taken = Signal(2), Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        reserved, taken = self.reserved, self.taken
-        m.d.sync += [taken.eq(self.leaves), reserved.eq(reserved + self.reserves - taken)]
-        # A power of two: the top bit means that all places are taken, ones below it that too few are left.
-        low = (self._margin - 2).bit_length()
-        is_full = reserved[-1] | (reserved[low:-1].all() if self._margin > 1 else 0)
-        m.d.comb += self.has_room.eq(~is_full)
+        reserving, taken = self.reserving, self.taken
+        m.d.sync += [
+            reserving.eq(self.reserves),
+            taken.eq(self.leaves),
+            self.spare.eq(self.spare + taken - reserving),
+        ]
+        m.d.comb += self.has_room.eq(~self.spare[-1])
         return m

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, ClassVar
 
-from amaranth import C, Module, Signal
+from amaranth import C, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,6 +17,7 @@ from hdl.mac.counters import Counters, connect_counters, counting_ports
 from hdl.mac.flags import Flags
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane, step_of
+from hdl.mac.passing import Passing
 from hdl.mac.widen import widened
 from hdl.parameters import built_from, documented
 from hdl.vector.arrangement import pairs_of_lanes
@@ -166,6 +167,11 @@ class VectorMac(wiring.Component):
         """The registers of all lanes."""
         return VectorRegisterFile(self.parameters.core, pairs_of_lanes(self.parameters.core).operation)
 
+    @cached_property
+    def passing(self) -> Passing:
+        """Results that pass by the registers; its ``passed_by`` is state that proofs refer to."""
+        return Passing(self.parameters.core)
+
     @property
     def lanes_built(self) -> range:
         """The lanes to build: without chunks, the odd ones need only their registers."""
@@ -200,13 +206,18 @@ class VectorMac(wiring.Component):
             self.o.payload.eq(control.o.payload),
             self.o.valid.eq(control.o.valid),
             control.o.ready.eq(self.o.ready),
-            registers.reading.eq(control.at[parameters.position("read")]),
+            registers.reading.eq(control.at[parameters.reading_position]),
             registers.class_reading.eq(control.at[parameters.position("align")]),
-            registers.writing.eq(control.at[-2]),
-            registers.class_writing.eq(control.at[-1]),
+            registers.writing.eq(control.at[-1]),
         ]
+        if (written := self.passing.while_read(m, control.at)) is not None:
+            m.d.comb += registers.passes_by.eq(written)
+        passes_by = None
+        if parameters.reads_early:
+            passes_by = Signal(reset_less=True)
+            m.d.sync += passes_by.eq(self.passing.behind(control.at))
         for number in self.lanes_built:
-            self._connect(m, number)
+            self._connect(m, number, passes_by)
         self._answer(m)
         if self.counting:
             m.submodules.counting = counting = self.counting
@@ -215,17 +226,24 @@ class VectorMac(wiring.Component):
                 m.d.comb += there.eq(self.lane_parts[number].events)
         return m
 
-    def _connect(self, m: Module, number: int) -> None:
-        """Connect a lane to its operands, its registers, and the promotions of its results."""
+    def _connect(self, m: Module, number: int, passes_by: Signal | None) -> None:
+        """Connect a lane to its operands, its registers, and the promotions of its results.
+
+        In a unit that reads early, its result may pass by what the registers gave a cycle ago.
+        """
         lane, control, registers = self.lane_parts[number], self.control, self.register_file
         m.submodules[f"lane_{number}"] = lane
-        result_class = registers.result_class[number]
+        result_class, stored = registers.result_class[number], registers.numbers[number]
+        if passes_by is not None:
+            read, stored = stored, Signal.like(stored, name=f"number_{number}", reset_less=True)
+            m.d.sync += stored.eq(read)
+            stored = Mux(passes_by, lane.result, stored)
         m.d.comb += [
             lane.a.eq(control.a[number]),
             lane.b.eq(control.b[number]),
-            lane.stored.eq(registers.numbers[number]),
+            lane.stored.eq(stored),
             lane.stored_class.eq(registers.number_class[number]),
-            registers.results[number].eq(lane.number),
+            registers.results[number].eq(lane.result),
             result_class.is_infinite.eq(lane.result_class.is_infinite),
             result_class.is_nan.eq(lane.result_class.is_nan),
             control.promoted[number].eq(lane.promoted),

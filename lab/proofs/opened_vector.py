@@ -37,15 +37,20 @@ class OpenedVector:
         Of promotions, of their rows, of results.
     results : Queue
         The last one of them.
-    reserved, taken, packed
-        Of the queue of results; the operation behind the rank ``pack``, if there is one.
-    held, held_valid, is_second, row, row_valid, pending, left, unsettled : Signal
+    reserved, reserving, taken, packed
+        Of the queue of results: places taken or promised, how many of them since the last cycle, whether one becomes
+        free; the operation behind the rank ``pack``, if there is one.
+    held, held_valid, is_second, row, row_valid, issuing, change, left, unsettled : Signal
         Of the promotions.
+    pending, pending_before : Value
+        Products of chunks in flight and promotions that wait; the same before the last change.
     rows_of_beats, rows_of_promotions : list of Signal
         Of hazards.
     lanes : list of OpenLane
     words, classes : list of SeenMemory
         The banks of the register file, of every lane.
+    passed_by : Signal
+        See `hdl.mac.passing.Passing`.
     flags : dict of (int, int) to Signal
         Those raised on what stands behind a rank, by lane and rank.
     """
@@ -64,15 +69,19 @@ class OpenedVector:
         self.queue, self.row_queue, self.answers = map(SeenMemory.of_queue, self.queues)
         self.results = control.results.queue
         self.level, self.row_level = p.queue.level, p.rows.level
-        self.row, self.row_valid = p.row, p.row_valid
+        self.row, self.row_valid, self.issuing = p.row, p.row_valid, p.issuing
         self.held, self.held_valid, self.is_second = p.held, p.held_valid, p.is_second
-        self.pending, self.left, self.unsettled = p.pending, p.left, p.unsettled
-        self.reserved, self.taken = places.reserved, places.taken
+        self.change, self.left, self.unsettled = p.change, p.left, p.unsettled
+        self.pending_before = unit.parameters.promotions - p.margin - p.spare
+        self.pending = self.pending_before + p.change
+        self.reserved = unit.parameters.results - places.margin - places.spare + places.reserving
+        self.taken, self.reserving = places.taken, places.reserving
         self.packed: Any = control.results.packed if "pack" in unit.parameters.ranks else None
         self.rows_of_beats = control.issue.waiting.rows if control.issue.waiting else []
         self.rows_of_promotions = p.waiting.rows
         self.words = [SeenMemory.of_bank(bank) for bank in unit.register_file.words]
         self.classes = [SeenMemory.of_bank(bank) for bank in unit.register_file.classes]
+        self.passed_by = unit.passing.passed_by
         self.flags = {
             (lane, place): behind
             for lane, part in unit.flag_parts.items()

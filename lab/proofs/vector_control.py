@@ -40,7 +40,7 @@ from lab.proofs.vector_model import PARTS, VectorModel
 __all__ = ["Size", "VectorControlAlone", "formula", "vector_control_proofs"]
 
 _LANE_INPUTS = ("a", "b", "stored", "stored_class")
-_LANE_OUTPUTS = ("number", "result_class", "code", "promoted")
+_LANE_OUTPUTS = ("result", "result_class", "code", "promoted")
 
 
 class VectorControlAlone(wiring.Component):
@@ -56,7 +56,7 @@ class VectorControlAlone(wiring.Component):
         How they are to round, of the operation at rank ``normalise``; only of a unit with several modes.
     accumulator_format : out
         What all of them are given with ``a`` and ``b``.
-    number_0, result_class_0, code_0, promoted_0 and so on : in
+    result_0, result_class_0, code_0, promoted_0 and so on : in
         What they give.
     """
 
@@ -75,7 +75,7 @@ class VectorControlAlone(wiring.Component):
             operand, number = operand_layout(formats), number_layout(formats)
             shapes = {"a": operand, "b": operand, "stored": number, "stored_class": its_class}
             ports |= {f"{name}_{lane}": Out(shapes[name]) for name in _LANE_INPUTS}
-            shapes = {"number": number, "result_class": its_class, "code": formats.accumulator_width}
+            shapes = {"result": number, "result_class": its_class, "code": formats.accumulator_width}
             shapes |= {"promoted": operand}
             ports |= {f"{name}_{lane}": In(shapes[name]) for name in _LANE_OUTPUTS}
             ports |= {f"controls_{lane}": Out(formats.controls.size)} if formats.controls.size else {}
@@ -231,7 +231,7 @@ def _lanes(model: VectorModel, instances: list[Instance]) -> str:
     number_read, class_read = parameters.position("read"), parameters.position("align")
     # Cycles from the operands to what stands at a port.
     delays = {
-        "number": depth - 1,
+        "result": depth,
         "result_class": depth,
         "promoted": depth,
         "code": depth + ("pack" in parameters.ranks),

@@ -89,6 +89,9 @@ class Places:
             two = is_chunk & operation.wide_total
             gives = Cat(operation.error).any() | (operation.writes & operation.last)
             count = named(self._m, f"places_{place}", (count + Mux(gives, 1 + two, 0))[:_BITS])
+            if place == 1:
+                is_beat = ~operation.writes | operation.is_product
+                yield "reserving", opened.reserving == Mux(gives & is_beat, 1 + two, 0)
             yield f"refusal {place}", ~Cat(operation.error).any() | ~operation.writes
             if place >= delay:
                 yield f"last {place}", ~(is_chunk & operation.last) | operation.promote

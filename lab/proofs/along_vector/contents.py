@@ -81,6 +81,8 @@ class Contents:
         self.claims: list[Condition] = [] if at else [read]
         if at:
             self.conditions.append(read)
+        if parameters.reads_early and not is_class:
+            self.conditions.append(self._passing())
 
     # -- what stands there now
 
@@ -125,8 +127,8 @@ class Contents:
         element, parameters = self._element, self._parameters
         kind = "class" if self._is_class else "number"
         depth = len(parameters.operation_ranks)
-        reads = parameters.position("align" if self._is_class else "read")
-        for place in range(depth if self._is_class else depth - 1, 0, -1):
+        reads = parameters.position("align") if self._is_class else parameters.reading_position
+        for place in range(depth, 0, -1):
             operation, record = element.opened.operations[place], element.records[place]
             if place <= reads:
                 yield f"{kind} for {place}", ~record.is_step | record.fresh | self._holds_accumulator(record)
@@ -163,3 +165,10 @@ class Contents:
             )
         name = "class read" if self._is_class else "number read"
         return place, (name, ~record.is_step | meets)
+
+    def _passing(self) -> Condition:
+        """The operation that is read knows whether its accumulator is just being written."""
+        opened = self._element.opened
+        reader, writer = opened.operations[self._parameters.reading_position], opened.operations[-1]
+        same = (reader.register == writer.register) & (reader.partial == writer.partial) & writer.writes
+        return "passed by", ~reader.writes | (opened.passed_by == same)

@@ -113,10 +113,10 @@ def _lanes(m: Module, top: ValuesVector, element: Element) -> None:
                 its |= record.is_step & ~record.wide
             return Mux(its, Cat(record.fields.given[name]), Cat(noise[name]))
 
-        number = gives(records[-2], "number")
+        number = gives(records[-1], "number")
         is_odd = at % 2
         m.d.comb += [
-            lane.number.eq(number[low_bits:] if is_odd else number),
+            lane.result.eq(number[low_bits:] if is_odd else number),
             lane.result_class.eq(Cat(gives(records[-1], "its_class"), gives(records[-1], "flags"))),
             lane.promoted.eq(gives(records[-1], "promoted")),
             lane.code.eq(gives(element.delivered, "code")),

@@ -44,7 +44,7 @@ def _depth(parameters: VectorParameters) -> int:
 
 def _delivering(parameters: VectorParameters) -> int:
     """Return how much the third part of the measure is at most."""
-    return 2 * parameters.results + parameters.accumulate_latency + 3 + parameters.has_input_rank
+    return 2 * parameters.results + parameters.accumulate_latency + 4 + parameters.has_input_rank
 
 
 def _flushing(parameters: VectorParameters) -> int:
@@ -109,7 +109,7 @@ def _measure(m: Module, opened: OpenedVector, parameters: VectorParameters) -> V
     packed = _is_there(opened.packed) if opened.packed is not None else C(0, 1)
     there = [*map(_is_there, behind), packed]
     flushed = _total(m, "until_flushed", [Cat(there[: place + 1]).any() for place in range(len(there))])
-    third = 2 * opened.results.level + opened.taken + opened.left + opened.unsettled
+    third = 2 * opened.results.level + opened.taken + opened.left + opened.unsettled + opened.change.any()
     if parameters.has_input_rank:
         third = third + opened.issue.is_blocked
     second = Mux(Cat(there).any(), flushed + _delivering(parameters), third)
