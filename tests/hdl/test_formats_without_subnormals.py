@@ -87,7 +87,9 @@ def test_converter_into_dlfloat16_of_every_depth_keeps_its_order(stages):
 
     async def collect(ctx):
         ctx.set(unit.o.ready, 1)
-        async for _, _, valid, bits, raised in ctx.tick().sample(unit.o.valid, unit.o.payload.bits, unit.o.payload.flags):
+        async for _, _, valid, bits, raised in ctx.tick().sample(
+            unit.o.valid, unit.o.payload.bits, unit.o.payload.flags
+        ):
             if valid:
                 found.append((bits, raised.as_value() if hasattr(raised, "as_value") else raised))
             if len(found) == len(given):

@@ -169,7 +169,7 @@ class precision(Interception):
         accumulator = None if reduction is None else _accumulator(reduction, level, levels, chunk)
         self._rule = rule_of(str(modes[0]), str(modes[1]), subnormals)
         if accumulator is not None:
-            accumulator.refuse(nearest_even=modes[0] is Rounding.NEAREST_EVEN, flushes=subnormals == "flush")
+            accumulator.refuse(rounding=modes[0], flushes=subnormals == "flush")
             self._rule, self._level = rule_by_machine_of(self._rule, str(Reduction(accumulator=accumulator))), 0
             if self._half is not None:
                 plan_of(self._half, 0, 0, None, self._rule)  # which refuses another width
