@@ -117,9 +117,9 @@ def test_float_shape_of_dlfloat16_is_the_models():
 
 
 def test_units_that_multiply_refuse_formats_without_subnormals_by_name():
-    with pytest.raises(ValueError, match="e5m4_zeros.*without subnormals"):
+    with pytest.raises(ValueError, match=r"e5m4_zeros.*without subnormals"):
         MultiplyAccumulate(operands=(ZEROS,))
     with pytest.raises(ValueError, match="dlfloat16"):
         MultiplyAccumulate(operands=(DLFLOAT16,))
-    with pytest.raises(ValueError, match="e3m2_finite.*subnormals"):
+    with pytest.raises(ValueError, match=r"e3m2_finite.*subnormals"):
         MxQuantizer(element=FINITE)
