@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,9 +44,11 @@ class Quantized(NamedTuple):
 
 def as_block_format(element: FloatFormat | BlockFormat | str, argument: str) -> tuple[FloatFormat, BlockFormat | None]:
     """Accept the format of elements, or NVFP4 or its name; return the elements' format, and that of the blocks."""
-    if element == NVFP4 or (isinstance(element, str) and element == NVFP4.name):
+    if isinstance(element, BlockFormat) and element != NVFP4:
+        raise ValueError(f"{argument}: got {element!r}, must be golden.mx.NVFP4, or the format of elements")
+    if isinstance(element, BlockFormat) or (isinstance(element, str) and element == NVFP4.name):
         return NVFP4.element, NVFP4
-    return as_format(element, argument), None  # type: ignore[arg-type]
+    return as_format(element, argument), None
 
 
 def as_tensor_scale(given: float | np.floating[Any] | None, blocks: BlockFormat | None) -> np.float32 | None:
@@ -75,6 +77,42 @@ def _as_block(block: int | None, blocks: BlockFormat | None) -> int:
     return block
 
 
+@overload
+def quantize(
+    values: ArrayLike,
+    element: FloatFormat,
+    *,
+    block: int | None = ...,
+    scale: str | None = ...,
+    tensor_scale: float | None = ...,
+    rounding: Rounding | str = ...,
+    random: ArrayLike | None = ...,
+    random_bits: int = ...,
+) -> tuple[Scales, Codes]: ...
+@overload
+def quantize(
+    values: ArrayLike,
+    element: BlockFormat,
+    *,
+    block: int | None = ...,
+    scale: str | None = ...,
+    tensor_scale: float | None = ...,
+    rounding: Rounding | str = ...,
+    random: ArrayLike | None = ...,
+    random_bits: int = ...,
+) -> Quantized: ...
+@overload
+def quantize(
+    values: ArrayLike,
+    element: str,
+    *,
+    block: int | None = ...,
+    scale: str | None = ...,
+    tensor_scale: float | None = ...,
+    rounding: Rounding | str = ...,
+    random: ArrayLike | None = ...,
+    random_bits: int = ...,
+) -> tuple[Any, ...]: ...
 def quantize(
     values: ArrayLike,
     element: FloatFormat | BlockFormat | str,
@@ -85,7 +123,7 @@ def quantize(
     rounding: Rounding | str = Rounding.NEAREST_EVEN,
     random: ArrayLike | None = None,
     random_bits: int = DEFAULT_RANDOM_BITS,
-) -> tuple[Scales, Codes] | Quantized:
+) -> tuple[Any, ...]:
     """Quantise values in blocks along the last axis.
 
     Parameters

@@ -164,6 +164,11 @@ class precision(Interception):
             )
             modes = steps, last
             subnormals = whole.subnormals if subnormals == "keep" else subnormals
+            if not isinstance(whole.accumulator, Accumulator | None):
+                raise ValueError(
+                    f"reduction: got {whole}, must have an accumulator of golden.accumulators by name, or an "
+                    "Accumulator: products of tensors have no others; golden.matmul has"
+                )
             reduction = whole.accumulator
         self._draws = Draws(seed) if Rounding.STOCHASTIC in modes else None
         accumulator = None if reduction is None else _accumulator(reduction, level, levels, chunk)
