@@ -4,7 +4,7 @@
 """
 
 from golden import mx
-from golden.accumulator import Accumulator, FusedSum, Provenance
+from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.backends import ProductBackend, backend, backends
 from golden.arrays.conversion import convert, decode, encode, quantize
 from golden.arrays.fused_step import multiply_accumulate
@@ -33,8 +33,10 @@ from golden.formats import (
     FloatFormat,
     format_named,
 )
+from golden.grouped_sums import GroupedSums
 from golden.identification import Identified, identify
 from golden.kernels import kernel_info
+from golden.machine import Provenance
 from golden.presets import accumulators
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
 from golden.rounding import Randomness, Rounding
@@ -67,6 +69,7 @@ __all__ = [
     "Flag",
     "FloatFormat",
     "FusedSum",
+    "GroupedSums",
     "Identified",
     "ProductBackend",
     "Provenance",

@@ -13,6 +13,7 @@ from types import NoneType
 from typing import Any
 
 from golden.formats import FP32, FloatFormat
+from golden.machine import UNKNOWN, Machine, Provenance
 from golden.rounding import Rounding, as_rounding
 
 __all__ = ["Accumulator", "FusedSum", "Provenance"]
@@ -114,36 +115,7 @@ class FusedSum:
 
 
 @dataclass(frozen=True)
-class Provenance:
-    """Where a preset comes from.
-
-    Parameters
-    ----------
-    machine, instructions : str
-        What it describes.
-    formats : tuple of str
-        The operand formats that the machine has; others of as many bits are computed by the same rule.
-    source : str
-        Who says so.
-    documented, reverse_engineered, unknown : str
-        Which part of the rule the maker publishes, which others found by experiment, and which nobody has told.
-    """
-
-    machine: str
-    instructions: str
-    formats: tuple[str, ...]
-    source: str
-    documented: str
-    reverse_engineered: str
-    unknown: str
-
-
-#: Of a rule that no preset has.
-_YOUR_OWN = Provenance("your own machine", "any", (), "not given", "not given", "not given", "not given")
-
-
-@dataclass(frozen=True)
-class Accumulator:
+class Accumulator(Machine):
     """How a machine accumulates a dot product in float32.
 
     The products of a block, in order, go through `stages`; `join` adds the last sums to the total. A block that is not
@@ -181,6 +153,8 @@ class Accumulator:
         and starts from +0 again; None: never.
     nan : int
         Code of a result that is a NaN, in float32.
+    without_flags : bool
+        The machine raises no flags: those of a product are 0. Otherwise they are not modelled, and refused.
     provenance : Provenance, optional
         Who says so; it changes no result.
 
@@ -193,7 +167,7 @@ class Accumulator:
     operand_bits: int
     block: int
     join: FusedSum
-    provenance: Provenance = field(default=_YOUR_OWN, repr=False, compare=False)
+    provenance: Provenance = field(default=UNKNOWN, repr=False, compare=False)
     stages: tuple[FusedSum, ...] = ()
     order: tuple[int, ...] = ()
     total_fraction_bits: int | None = None
@@ -204,6 +178,7 @@ class Accumulator:
     depth: int | None = None
     promote_every: int | None = None
     nan: int = FP32.nan
+    without_flags: bool = False
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -245,6 +220,7 @@ class Accumulator:
             "zero_exponent": (int, NoneType),
             "products_overflow": (bool,),
             "flush": (str,),
+            "without_flags": (bool,),
             "nan": (int,),
         }
         for argument, kind in kinds.items():
@@ -276,9 +252,9 @@ class Accumulator:
         return {name: value for name, value in vars(self).items() if name != "_hash"}  # it differs between processes
 
     @property
-    def outer(self) -> FloatFormat:
-        """The format of the total and of the result."""
-        return FP32
+    def has_flags(self) -> bool:
+        """Whether the flags of a result are known: a machine that raises none has none."""
+        return self.without_flags
 
     def check_operand(self, operand: FloatFormat) -> None:
         """Refuse operands of another width, for which the machine has another rule or none.
@@ -295,35 +271,6 @@ class Accumulator:
             raise ValueError(
                 f"operand: got {operand} of {operand.width} bits, must have {lowest} to {highest} bits for the "
                 f"accumulator of {machine}; golden.accumulators names those for other widths"
-            )
-
-    def refuse(
-        self, *, return_flags: bool = False, counts: bool = False, nearest_even: bool = True, flushes: bool = False
-    ) -> None:
-        """Refuse what a machine's accumulator does not have: flags, counts, rounding modes, a choice of subnormals.
-
-        Raises
-        ------
-        ValueError
-            If one of them is asked for.
-        """
-        machine = self.provenance.machine
-        if return_flags:
-            raise ValueError(
-                f"return_flags: got True, must be False: the flags of {machine} are not modelled; a Reduction has flags"
-            )
-        if counts:
-            raise ValueError(
-                f"counts: got True, must be False: {machine} does not round step by step; a Reduction has counts"
-            )
-        if not nearest_even:
-            raise ValueError(
-                f"rounding: got another mode than nearest_even, must be nearest_even: the roundings of {machine} are "
-                "fixed; out_rounding may be any mode, and a Reduction takes every mode"
-            )
-        if flushes:
-            raise ValueError(
-                f"subnormals: got 'flush', must be 'keep': the accumulator of {machine} has a rule of its own for them"
             )
 
 

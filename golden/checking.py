@@ -14,6 +14,8 @@ from golden.arrays.checks import as_codes, as_format
 from golden.arrays.conversion import decode
 from golden.arrays.products import matmul
 from golden.formats import FloatFormat
+from golden.grouped_sums import GroupedSums
+from golden.machine import Machine
 from golden.nearest import did_you_mean
 from golden.presets import accumulators
 from golden.reduction import Reduction
@@ -40,7 +42,7 @@ class Checked:
         The same in words, with the first elements that differ.
     """
 
-    model: Reduction | Accumulator
+    model: Reduction | Machine
     count: int
     wrong: int
     outside: int
@@ -66,7 +68,7 @@ def check(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    like: Reduction | Accumulator | str,
+    like: Reduction | Machine | str,
     operand: FloatFormat | str | None = None,
     initial: ArrayLike | None = None,
 ) -> Checked:
@@ -123,7 +125,7 @@ def check(
     return Checked(model, given.size, int(wrong.sum()), int(outside.sum()), first, text)
 
 
-def _model(like: Any, operand: Any) -> tuple[Reduction | Accumulator, FloatFormat]:
+def _model(like: Any, operand: Any) -> tuple[Reduction | Machine, FloatFormat]:
     if isinstance(like, str):
         if "=" not in like and like not in accumulators:
             meant = did_you_mean(like, accumulators)
@@ -134,7 +136,7 @@ def _model(like: Any, operand: Any) -> tuple[Reduction | Accumulator, FloatForma
             like = Reduction.parse(like) if "=" in like else accumulators[like]
         except ValueError as error:
             raise ValueError(f"like: {str(error).removeprefix('text: ')}") from None
-    if not isinstance(like, Reduction | Accumulator):
+    if not isinstance(like, Reduction | Machine):
         raise TypeError(f"like: got {like!r}, must be a Reduction, an Accumulator, or text that names one")
     own = like.operand if isinstance(like, Reduction) else None
     if operand is None and own is None:
@@ -142,7 +144,7 @@ def _model(like: Any, operand: Any) -> tuple[Reduction | Accumulator, FloatForma
     return like, as_format(operand, "operand") if operand is not None else own  # type: ignore[return-value]
 
 
-def _out(model: Reduction | Accumulator) -> FloatFormat:
+def _out(model: Reduction | Machine) -> FloatFormat:
     return (model.out or model.outer) if isinstance(model, Reduction) else model.outer
 
 
@@ -150,7 +152,7 @@ def _unit(fmt: FloatFormat, *, is_nearest: bool) -> float:
     return 2.0 ** -(fmt.fraction_bits + is_nearest)
 
 
-def _roundings(model: Reduction | Accumulator, length: int) -> list[tuple[float, int, float]]:
+def _roundings(model: Reduction | Machine, length: int) -> list[tuple[float, int, float]]:
     """Return relative error, count and smallest number of each kind of rounding in a sum of `length` products."""
     if isinstance(model, Reduction) and model.accumulator is None:
         is_nearest = model.rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY)
@@ -162,8 +164,16 @@ def _roundings(model: Reduction | Accumulator, length: int) -> list[tuple[float,
             for fmt, count, nearest in kinds
         ]
     rule = model.accumulator if isinstance(model, Reduction) else model
-    if rule is None:
-        raise TypeError("model: got a reduction without an accumulator")
+    if isinstance(rule, GroupedSums):
+        # Of a group, the exact sum is rounded once or not at all, and the total once, in any mode.
+        least = 2.0 ** (rule.total.emin - rule.total.fraction_bits)
+        of_groups = (_unit(rule.total, is_nearest=False), 2 * -(-length // rule.group), least)
+        return [
+            of_groups,
+            (_unit(_out(model), is_nearest=False), 1, 2.0 ** (_out(model).emin - _out(model).fraction_bits)),
+        ]
+    if not isinstance(rule, Accumulator):
+        raise TypeError(f"model: got the accumulator {rule!r}, must be an Accumulator or a GroupedSums")
     sums = [*rule.stages, rule.join]
     bits = min(min(each.fraction_bits or 23, each.result.fraction_bits) for each in sums)
     bits = min(bits, rule.total_fraction_bits or bits, rule.total_reach or bits)

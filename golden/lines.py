@@ -7,8 +7,10 @@ import re
 from dataclasses import MISSING, fields
 from typing import Any
 
-from golden.accumulator import Accumulator, FusedSum, Provenance
+from golden.accumulator import Accumulator, FusedSum
 from golden.formats import FORMATS, FloatFormat, format_named
+from golden.grouped_sums import GroupedSums
+from golden.machine import Machine, Provenance
 from golden.presets import accumulators
 from golden.rounding import Rounding
 
@@ -67,7 +69,7 @@ def format_of(text: str) -> FloatFormat:
     return FloatFormat(name, int(found[2]), int(found[3]), int(found[4]), found[5], not found[6], found[6] == "normal")
 
 
-def accumulator_text(accumulator: Accumulator) -> str:
+def accumulator_text(accumulator: Machine) -> str:
     """Return the name of a preset, else a JSON object of what differs from the defaults, without blanks."""
     for name, known in accumulators.items():
         if known is accumulator or (known == accumulator and known.provenance == accumulator.provenance):
@@ -78,7 +80,7 @@ def accumulator_text(accumulator: Accumulator) -> str:
 def _plain(given: Any) -> Any:
     """Return an accumulator, or a part of one, in the types of JSON."""
     match given:
-        case Accumulator() | FusedSum() | Provenance():
+        case Accumulator() | GroupedSums() | FusedSum() | Provenance():
             pairs = ((each, getattr(given, each.name)) for each in fields(given))
             return {
                 each.name: _plain(value) for each, value in pairs if each.default is MISSING or value != each.default
@@ -92,7 +94,7 @@ def _plain(given: Any) -> Any:
     return given
 
 
-def accumulator_of(text: str) -> Accumulator:
+def accumulator_of(text: str) -> Machine:
     """Return the accumulator that `accumulator_text` has written.
 
     Raises
@@ -106,12 +108,14 @@ def accumulator_of(text: str) -> Accumulator:
         return accumulators[text]
     try:
         given = json.loads(text)
-        given["join"] = _sum(given["join"])
-        given["stages"] = tuple(map(_sum, given.get("stages", ())))
-        given["order"] = tuple(given.get("order", ()))
         if "provenance" in given:
             about = given["provenance"]
             given["provenance"] = Provenance(**about | {"formats": tuple(about["formats"])})
+        if "group" in given:
+            return GroupedSums(**given | {name: format_of(given[name]) for name in ("operand", "total")})
+        given["join"] = _sum(given["join"])
+        given["stages"] = tuple(map(_sum, given.get("stages", ())))
+        given["order"] = tuple(given.get("order", ()))
         return Accumulator(**given)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"accumulator: got {text!r}, must be as str(reduction) writes it ({error})") from None

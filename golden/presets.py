@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from golden.accumulator import Accumulator, FusedSum, Provenance
+from golden.accumulator import Accumulator, FusedSum
 from golden.formats import FP32, FloatFormat
+from golden.grouped_sums import riscv_ime
+from golden.machine import Provenance
 from golden.nearest import did_you_mean
 from golden.rounding import Rounding
 
-__all__ = ["accumulators"]
+__all__ = ["Presets", "accumulators"]
 
 
-class _Presets(dict[str, Accumulator]):
-    """A dictionary that says which names it has to one who asks for another."""
+class Presets(Mapping[str, Accumulator]):
+    """Accumulators by name, and those that an implementer's disclosure describes.
 
-    def __missing__(self, name: object) -> Accumulator:
-        meant = did_you_mean(str(name), self)
-        raise KeyError(f"golden.accumulators: got {name!r}, must be one of {', '.join(self)}{meant}")
+    It says which names it has to one who asks for another.
+    """
+
+    def __init__(self, presets: Mapping[str, Accumulator]) -> None:
+        self._presets = MappingProxyType(dict(presets))
+
+    riscv_ime = staticmethod(riscv_ime)
+
+    def __getitem__(self, name: str) -> Accumulator:
+        try:
+            return self._presets[name]
+        except KeyError:
+            meant = did_you_mean(str(name), self._presets)
+            names = ", ".join(self._presets)
+            raise KeyError(f"golden.accumulators: got {name!r}, must be one of {names}{meant}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._presets)
+
+    def __len__(self) -> int:
+        return len(self._presets)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self._presets)!r})"
 
 
 _ZERO, _DOWN, _ODD = Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD
@@ -33,6 +56,7 @@ _X86 = Accumulator(
     order=(1, 0),
     join=FusedSum(3, chain=True),
     flush="signed",
+    without_flags=True,
     provenance=Provenance(
         machine="x86 with AVX512_BF16",
         instructions="VDPBF16PS",
@@ -49,6 +73,7 @@ _AMX = Accumulator(
     stages=(FusedSum(16, chain=True, interleaved=True), FusedSum(2)),
     join=FusedSum(2),
     flush="signed",
+    without_flags=True,
     provenance=Provenance(
         machine="x86 with AMX-BF16",
         instructions="TDPBF16PS on tiles of full depth",
@@ -66,6 +91,7 @@ _ARM = Accumulator(
     stages=(FusedSum(1, rounding=_ODD), FusedSum(2, rounding=_ODD)),
     join=FusedSum(2, rounding=_ODD),
     flush="signed",
+    without_flags=True,
     provenance=Provenance(
         machine="Armv8.6 with FEAT_BF16",
         instructions="BFDOT, and BFMMLA as two of them",
@@ -82,6 +108,7 @@ _ARM_EXTENDED = Accumulator(
     block=2,
     stages=(FusedSum(2),),
     join=FusedSum(2),
+    without_flags=True,
     provenance=Provenance(
         machine="Armv9.2 with FEAT_EBF16, FPCR.EBF = 1",
         instructions="BFDOT, and BFMMLA as two of them",
@@ -257,4 +284,5 @@ _PRESETS = {
 }
 
 #: Accumulators of other machines: name -> preset, for ``reduction=`` of `golden.dot` and `golden.matmul`.
-accumulators: Mapping[str, Accumulator] = MappingProxyType(_Presets(_PRESETS))
+#: ``riscv_ime`` makes one from an implementer's disclosure.
+accumulators = Presets(_PRESETS)

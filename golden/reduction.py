@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, TypedDict, Unpack
 
-from golden.accumulator import Accumulator
 from golden.formats import CBFLOAT16, FP32, FloatFormat, as_format
 from golden.lines import accumulator_of, accumulator_text, format_of, format_text, words_of
+from golden.machine import Machine
 from golden.rounding import Randomness, Rounding, as_rounding, as_subnormals
 
 __all__ = ["DEFAULT_CHUNK", "LEVELS", "Reduction", "ReductionKeywords", "default_inner", "reduction_of"]
@@ -80,9 +80,9 @@ class Reduction:
         Mode of the conversion into `out`, likewise.
     random : Randomness, optional
         Random bits of stochastic roundings; seed 0, call 0 and 16 bits unless given. None where no mode is stochastic.
-    accumulator : Accumulator, optional
-        The accumulator of another machine, which sums products in its own way: its formats are float32 and its chunk
-        is None.
+    accumulator : Accumulator or GroupedSums, optional
+        The accumulator of another machine, which sums products in its own way: `inner` and `outer` are the format of
+        its total, and the chunk is None.
     subnormals : str
         ``"keep"``, unless given, or ``"flush"``: subnormal operands, initial values and results become zeros of their
         sign (NUMERICS section 12).
@@ -113,7 +113,7 @@ class Reduction:
     rounding: Rounding
     out_rounding: Rounding
     random: Randomness | None
-    accumulator: Accumulator | None
+    accumulator: Machine | None
     subnormals: str = "keep"  # also of what was pickled before there was a choice
     #: As `str` gives it, once it has: every product of PyTorch's tensors asks for it.
     _line: str | None = field(default=None, init=False, repr=False, compare=False)
@@ -128,13 +128,15 @@ class Reduction:
         rounding: Rounding | str = _NEAREST_EVEN,
         out_rounding: Rounding | str = _NEAREST_EVEN,
         random: Randomness | None = None,
-        accumulator: Accumulator | None = None,
+        accumulator: Machine | None = None,
         subnormals: str = "keep",
     ) -> None:
         # Names of modes are accepted, and a reduction has the modes themselves.
         modes = as_rounding(rounding, "rounding"), as_rounding(out_rounding, "out_rounding")
         if not isinstance(random, Randomness | None):
             raise TypeError(f"random: got {random!r}, must be a golden.Randomness or None")
+        if isinstance(accumulator, Machine) and inner == outer == FP32:
+            inner = outer = accumulator.outer
         vars(self).update(
             inner=inner,
             chunk=chunk,
@@ -163,13 +165,13 @@ class Reduction:
         _as_chunk(self.chunk)
         if not self.inner.has_one:
             raise ValueError(f"inner: got {self.inner} with bias {self.inner.bias}, must have 1.0 as a normal value")
-        if not isinstance(self.accumulator, Accumulator | None):
+        if not isinstance(self.accumulator, Machine | None):
             raise TypeError(f"accumulator: got {self.accumulator!r}, must be one of golden.accumulators, or None")
         if self.accumulator is not None:
-            if not (self.inner == self.outer == FP32 and self.chunk is None):
+            if not (self.inner == self.outer == self.accumulator.outer and self.chunk is None):
                 given = f"{self.inner}, {self.chunk}, {self.outer}"
                 raise ValueError(f"inner, chunk, outer: got {given}, must be left out beside an accumulator")
-            self.accumulator.refuse(nearest_even=self.rounding is _NEAREST_EVEN, flushes=self.flushes)
+            self.accumulator.refuse(rounding=self.rounding, flushes=self.flushes)
             if self.operand is not None:
                 self.accumulator.check_operand(self.operand)
 
@@ -364,7 +366,7 @@ class ReductionKeywords(TypedDict, total=False):
     operand: FloatFormat | str | None
     level: int
     chunk: int | None
-    reduction: Reduction | Accumulator | None
+    reduction: Reduction | Machine | None
     out: FloatFormat | str | None
     rounding: Rounding | str | None
     out_rounding: Rounding | str | None
@@ -401,10 +403,10 @@ def _build(
     operand: FloatFormat | str | None = None,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | Accumulator | None = None,
+    reduction: Reduction | Machine | None = None,
     **others: Any,
 ) -> Reduction:
-    whole = Reduction(accumulator=reduction) if isinstance(reduction, Accumulator) else reduction
+    whole = Reduction(accumulator=reduction) if isinstance(reduction, Machine) else reduction
     if not isinstance(whole, Reduction | None):
         raise TypeError(f"reduction: got {reduction!r}, must be a Reduction, one of golden.accumulators, or None")
     known = None if whole is None else whole.operand

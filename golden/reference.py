@@ -17,10 +17,13 @@ from typing import Any
 from golden.accumulator import Accumulator
 from golden.exact import Class, Value, as_sequence, exact_number, number_value
 from golden.exact_accumulator import accumulate
+from golden.exact_groups import accumulate_groups
 from golden.exact_rounding import as_it_counts, code_as_it_counts, decode, decoded, round_value
 from golden.exact_steps import Place, Step, check_pairs, counted, multiply_accumulate, reduced
 from golden.flags import Flag
 from golden.formats import FloatFormat, as_format
+from golden.grouped_sums import GroupedSums
+from golden.machine import Machine
 from golden.reduction import DEFAULT_CHUNK, Reduction, reduction_of
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_subnormals
 
@@ -116,7 +119,7 @@ def dot(
     operand: FloatFormat | str | None = None,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | Accumulator | None = None,
+    reduction: Reduction | Machine | None = None,
     initial: int = 0,
     out: FloatFormat | str | None = None,
     rounding: Rounding | str | None = None,
@@ -134,7 +137,7 @@ def dot(
     even unless given. Where one is ``stochastic``, `seed` (64 bits) and `call` (32) say which random bits it has,
     `random_bits` how many, at most 32. `subnormals` is ``"keep"``, or ``"flush"``: subnormal operands, initial values
     and results become zeros of their sign (NUMERICS section 12). `reduction` may be another machine's accumulator, one
-    of `golden.accumulators`, which rounds in its own way and has no flags.
+    of `golden.accumulators`, which rounds in its own way; its flags are 0 unless its rule has some.
 
     Returns
     -------
@@ -168,7 +171,7 @@ def dot_at(place: Place, a: Sequence[int], b: Sequence[int], initial: int = 0) -
     done: list[Step] = []
     if reduction.accumulator is not None:
         check_pairs(a, b, reduction)
-        code = accumulate(a, b, initial, operand=reduction.factors, accumulator=reduction.accumulator)
+        code, flags = _of_machine(a, b, initial, reduction)
     else:
         done = reduced(a, b, place, initial)
         code = done[-1].after if done else code_as_it_counts(initial, reduction.outer, reduction.subnormals)
@@ -177,7 +180,19 @@ def dot_at(place: Place, a: Sequence[int], b: Sequence[int], initial: int = 0) -
     if reduction.out is not None:
         code, raised = convert(code, reduction.outer, reduction.out, **place.of_conversion())
         flags |= raised
-    return code, Flag(0) if reduction.accumulator is not None else flags, done
+    if isinstance(reduction.accumulator, Accumulator):
+        flags = Flag(0)
+    return code, flags, done
+
+
+def _of_machine(a: Sequence[int], b: Sequence[int], initial: int, reduction: Reduction) -> tuple[int, Flag]:
+    """Return code and flags of the total of a machine that sums in its own way; flags that it has."""
+    rule = reduction.accumulator
+    if isinstance(rule, GroupedSums):
+        return accumulate_groups(a, b, initial, rule=rule, rounding=reduction.rounding)
+    if not isinstance(rule, Accumulator):
+        raise TypeError(f"accumulator: got {rule!r}, must be an Accumulator or a GroupedSums")
+    return accumulate(a, b, initial, operand=reduction.factors, accumulator=rule), Flag(0)
 
 
 def matmul(
@@ -187,7 +202,7 @@ def matmul(
     operand: FloatFormat | str | None = None,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | Accumulator | None = None,
+    reduction: Reduction | Machine | None = None,
     initial: int = 0,
     out: FloatFormat | str | None = None,
     rounding: Rounding | str | None = None,

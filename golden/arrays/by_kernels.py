@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from golden.accumulator import Accumulator
 from golden.arrays.checks import code_dtype
 from golden.arrays.conversion import decode, quantize
 from golden.arrays.operands import carried_codes, carried_indexed, carried_values
@@ -43,7 +44,7 @@ class Kernels:
             return "the kernels sum in formats with subnormals alone"
         if reduction.accumulator is not None:
             served = accumulators.serves(reduction.accumulator)
-            return None if served else "the accumulator has too many stages for the kernels"
+            return None if served else "the kernels have no room for the accumulator's stages, or not its kind"
         if _size(request) > products.most_results(reduction):
             return "the kernels have no room for so many random bits"
         if request.is_dot and request.counting is not None and has_signalling(request):
@@ -101,7 +102,7 @@ def _by_tables(request: Request) -> Answer:
 def _accumulated(request: Request) -> Answer:
     """Return the totals of a machine that accumulates in another way, in float32."""
     rule, operand = request.reduction.accumulator, request.operand
-    assert rule is not None
+    assert isinstance(rule, Accumulator)
     if isinstance(request.a, Indexed):
         return _one_by_one(request)
     x, y = ((quantize if request.as_values else decode)(each, operand) for each in (request.a, request.b))

@@ -6,13 +6,13 @@ from typing import Any, Literal, Unpack, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-from golden.accumulator import Accumulator
 from golden.arrays.backends import ProductBackend, serve
 from golden.arrays.checks import as_codes, as_flag, same_shape
 from golden.arrays.counting import as_counting
 from golden.arrays.requests import ProductKeywords, Request, as_start, matmul_shape
 from golden.counts import Counts
 from golden.formats import FloatFormat
+from golden.machine import Machine
 from golden.reduction import DEFAULT_CHUNK, Reduction, reduction_of
 from golden.rounding import Rounding
 
@@ -28,7 +28,7 @@ def dot(
     operand: FloatFormat | str | None = None,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | Accumulator | None = None,
+    reduction: Reduction | Machine | None = None,
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
     rounding: Rounding | str | None = None,
@@ -155,7 +155,7 @@ def matmul(
     operand: FloatFormat | str | None = None,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | Accumulator | None = None,
+    reduction: Reduction | Machine | None = None,
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
     rounding: Rounding | str | None = None,

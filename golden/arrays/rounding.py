@@ -192,7 +192,9 @@ def rounding_flags(x: Float64, rounded: Float64, fmt: FloatFormat, choice: Round
     suspects = inexact & (np.abs(x) < fmt.smallest_normal)
     if suspects.any():
         unbounded = _round_at_precision(np.where(suspects, x, 1.0), fmt, _UNBOUNDED, choice)
-        flags = flags | (suspects & (np.abs(unbounded) < fmt.smallest_normal)).astype(np.uint8) * np.uint8(Flag.UNDERFLOW)
+        flags = flags | (suspects & (np.abs(unbounded) < fmt.smallest_normal)).astype(np.uint8) * np.uint8(
+            Flag.UNDERFLOW
+        )
     if fmt.has_merged or not fmt.has_nan:
         flags = flags | np.isnan(x).astype(np.uint8) * np.uint8(Flag.INVALID)
     return flags

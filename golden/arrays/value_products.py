@@ -9,7 +9,6 @@ from typing import Literal, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.accumulator import Accumulator
 from golden.arrays.backends import ProductBackend, serve
 from golden.arrays.checks import as_values
 from golden.arrays.counting import as_counting
@@ -17,6 +16,7 @@ from golden.arrays.requests import ProductKeywords, Request, check_initial, matm
 from golden.counts import Counts
 from golden.formats import FloatFormat
 from golden.kernels.products import Indexed
+from golden.machine import Machine
 from golden.reduction import DEFAULT_CHUNK, Reduction, ReductionKeywords, reduction_of
 from golden.rounding import Rounding
 
@@ -59,7 +59,7 @@ def matmul_values(
     operand: FloatFormat | str | None = None,
     level: int = 1,
     chunk: int | None = DEFAULT_CHUNK,
-    reduction: Reduction | Accumulator | None = None,
+    reduction: Reduction | Machine | None = None,
     initial: ArrayLike | None = None,
     out: FloatFormat | str | None = None,
     rounding: Rounding | str | None = None,

@@ -79,7 +79,7 @@ class Accumulation(ctypes.Structure):
 def are_served(reduction: Reduction, results: int) -> bool:
     """Return whether the kernel follows the rule of a machine, and has random bits for so many results."""
     rule = reduction.accumulator
-    return rule is not None and len(rule.stages) <= _MOST_STAGES and results <= most_results(reduction)
+    return isinstance(rule, Accumulator) and len(rule.stages) <= _MOST_STAGES and results <= most_results(reduction)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def plan_accumulation(reduction: Reduction, arrays: Arrays) -> AccumulationPlan:
     ValueError
         As `golden.cuda.plan.plan_product`.
     """
-    assert reduction.accumulator is not None
+    assert isinstance(reduction.accumulator, Accumulator)
     planned = plan_product(reduction, arrays, initial_format=reduction.result, tile=_TILE)
     return AccumulationPlan(planned, reduction.accumulator, reduction.factors)
 

@@ -14,6 +14,7 @@ from golden.accumulator import Accumulator, FusedSum
 from golden.formats import FloatFormat
 from golden.kernels.library import active, address
 from golden.kernels.products import batch_offsets, strided
+from golden.machine import Machine
 
 __all__ = ["dot", "matmul", "serves"]
 
@@ -52,9 +53,9 @@ def _rule(rule: Accumulator, operand: FloatFormat) -> tuple[tuple[int, ...], NDA
     return numbers, order
 
 
-def serves(rule: Accumulator) -> bool:
-    """Return whether the library has room for the stages of a rule."""
-    return len(rule.stages) <= _MOST_STAGES
+def serves(rule: Machine) -> bool:
+    """Return whether the library has such rules, and room for the stages of this one."""
+    return isinstance(rule, Accumulator) and len(rule.stages) <= _MOST_STAGES
 
 
 def _accumulate(

@@ -8,9 +8,25 @@ power of two, over the largest power of two of the element format. Elements beyo
 scale makes the whole block NaN. This package defines the points that the specification leaves open: exponents outside
 of the scale's range are clamped to it, so that a block of zeros has the least scale; a block with a NaN or an infinity
 has the scale NaN and codes of +0; and a dot product has a fixed order and fixed roundings.
+
+`RECIPES` has other rules for the scale, each with its source. `NVFP4` has blocks of 16 with scales of
+``float8_e4m3fn``, and one scale in float32 for the tensor (NUMERICS section 13).
 """
 
-from golden.mx.blocks import BLOCK, SCALE_BIAS, SCALE_NAN, dequantize, quantize
+from golden.mx.blocks import BLOCK, SCALE_BIAS, SCALE_NAN, Quantized, dequantize, quantize
 from golden.mx.products import dot
+from golden.mx.recipes import NVFP4, RECIPES, BlockFormat, Recipe
 
-__all__ = ["BLOCK", "SCALE_BIAS", "SCALE_NAN", "dequantize", "dot", "quantize"]
+__all__ = [
+    "BLOCK",
+    "NVFP4",
+    "RECIPES",
+    "SCALE_BIAS",
+    "SCALE_NAN",
+    "BlockFormat",
+    "Quantized",
+    "Recipe",
+    "dequantize",
+    "dot",
+    "quantize",
+]

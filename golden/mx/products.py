@@ -16,7 +16,8 @@ from golden.arrays.rounding import PLAIN, Float64, codes_to_float64, float64_to_
 from golden.counts import Counts
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels
-from golden.mx.blocks import Codes, as_blocks, scale_values
+from golden.mx.blocks import Codes, as_block_format, as_blocks, as_tensor_scale, scale_values
+from golden.mx.recipes import BlockFormat
 from golden.reduction import Reduction
 
 __all__ = ["dot"]
@@ -44,19 +45,26 @@ class _Blocks(NamedTuple):
         return _Blocks(np.repeat(self.scales, block // chunk, axis=-1), codes, self.element)
 
 
-def _as_operand(pair: tuple[ArrayLike, ArrayLike], element: FloatFormat, argument: str) -> _Blocks:
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise TypeError(f"{argument}: got {pair!r}, must be a tuple of scales and codes, as quantize returns it")
-    scales, codes = as_blocks(*pair, element, f"{argument}: ")
-    return _Blocks(scale_values(scales), codes, element)
+def _as_operand(
+    given: tuple[Any, ...], element: FloatFormat, blocks_of: BlockFormat | None, argument: str
+) -> tuple[_Blocks, np.float32]:
+    """Return the blocks of an operand, and the scale of its tensor: 1 where there is none."""
+    if not isinstance(given, tuple) or len(given) not in ((2,) if blocks_of is None else (2, 3)):
+        raise TypeError(f"{argument}: got {given!r}, must be a tuple of scales and codes, as quantize returns it")
+    scales, codes = as_blocks(given[0], given[1], element, f"{argument}: ")
+    of_tensor = as_tensor_scale(given[2], blocks_of) if len(given) == 3 else None
+    return _Blocks(scale_values(scales, blocks_of), codes, element), of_tensor or np.float32(1)
 
 
-def _as_elements(element: FloatFormat | str | tuple[Any, Any]) -> tuple[FloatFormat, FloatFormat]:
+def _as_elements(element: Any) -> tuple[FloatFormat, FloatFormat, BlockFormat | None]:
     if not isinstance(element, tuple):
         element = element, element
     if len(element) != 2:
         raise ValueError(f"element: got {len(element)} formats, must be one, or two: for a and for b")
-    return as_format(element[0], "element"), as_format(element[1], "element")
+    (first, blocks), (second, others) = (as_block_format(each, "element") for each in element)
+    if blocks != others:
+        raise ValueError(f"element: got {element[0]} and {element[1]}, must be nvfp4 for both or for none")
+    return first, second, blocks
 
 
 def _as_plan(level: int, reduction: Reduction | None, element: FloatFormat, block: int) -> Reduction:
@@ -127,10 +135,10 @@ def _reduce(
 
 
 def dot(
-    a: tuple[ArrayLike, ArrayLike],
-    b: tuple[ArrayLike, ArrayLike],
+    a: tuple[Any, ...],
+    b: tuple[Any, ...],
     *,
-    element: FloatFormat | str | tuple[FloatFormat | str, FloatFormat | str],
+    element: FloatFormat | BlockFormat | str | tuple[FloatFormat | str, FloatFormat | str],
     level: int = 1,
     reduction: Reduction | None = None,
     initial: ArrayLike | None = None,
@@ -145,12 +153,16 @@ def dot(
     ``round_outer(partial * (scale_a * scale_b) + total)``, which a promotion of `golden.dot` does with 1.0. At level 0
     there are no chunks: every step is ``round(a * b * (scale_a * scale_b) + total)`` in float32.
 
+    With NVFP4, the total starts from +0, and one more promotion joins it to the initial value,
+    ``round_outer(total * alpha + initial)``, where alpha is the product of both scales of the tensors in float32.
+
     Parameters
     ----------
     a, b : tuple of scales and codes
-        As `quantize` returns them, with blocks of one length; the axes before the last broadcast.
-    element : FloatFormat or str, or a tuple of two
-        Format of the elements, or those of `a` and of `b`.
+        As `quantize` returns them, with blocks of one length; the axes before the last broadcast. Of NVFP4, the scale
+        of the tensor is a third part, 1 unless given.
+    element : FloatFormat, BlockFormat or str, or a tuple of two
+        Format of the elements, or those of `a` and of `b`; NVFP4 for both or for none.
     level : int
         Precision optimization level 0, 1 or 2, of which the chunk is the block.
     reduction : Reduction, optional
@@ -188,8 +200,9 @@ def dot(
     >>> hex(dot(blocks, blocks, element="float8_e4m3fn", out="bfloat16"))
     '0x40c8'
     """
-    elements = _as_elements(element)
-    x, y = _as_operand(a, elements[0], "a"), _as_operand(b, elements[1], "b")
+    *elements, blocks_of = _as_elements(element)
+    x, of_x = _as_operand(a, elements[0], blocks_of, "a")
+    y, of_y = _as_operand(b, elements[1], blocks_of, "b")
     if x.codes.shape[-2:] != y.codes.shape[-2:]:
         raise ValueError(
             f"a, b: got {x.codes.shape[-2]} blocks of {x.codes.shape[-1]} and {y.codes.shape[-2]} of "
@@ -202,6 +215,8 @@ def dot(
     if same_shape("initial", start.shape, shape) != shape:
         raise ValueError(f"initial: got shape {start.shape}, must broadcast to the result's shape {shape}")
     counting = as_counting(counts)
+    if counting is not None and blocks_of is not None:
+        raise ValueError(f"counts: got {counts!r}, must be False for {blocks_of}: its steps are not counted")
     chain = Chain(shape, as_flag(return_flags, "return_flags"), tally=None if counting is None else Tally(shape))
     found = None if chain.tally is None else chain.tally.counts()
     if 0 in x.codes.shape[-2:]:
@@ -217,7 +232,13 @@ def dot(
         marks = np.broadcast_to(np.asarray(plan.outer.is_signalling(start)), shape)
         with np.errstate(all="ignore"):
             begin = np.broadcast_to(codes_to_float64(start, plan.outer), shape)
-            total, found = _reduce(x, y, begin, marks, plan, chain)
+            if blocks_of is None:
+                total, found = _reduce(x, y, begin, marks, plan, chain)
+            else:
+                nothing = np.zeros(shape, bool)
+                total, _ = _reduce(x, y, np.zeros(shape), nothing, plan, chain)
+                alpha = np.broadcast_to(np.float64(of_x * of_y), shape)
+                total = chain.step(total, alpha, begin, plan.outer, PLAIN, signalling=marks, is_promotion=True)
             codes = float64_to_codes(total, plan.outer)
     if destination is not None:
         codes, raised = convert(codes, plan.outer, destination, return_flags=True)

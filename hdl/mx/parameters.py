@@ -70,7 +70,9 @@ class MxParameters(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.source.subnormals:
-            raise ValueError(f"source: got {self.source} without subnormals, must have them; hdl.FloatConverter widens it")
+            raise ValueError(
+                f"source: got {self.source} without subnormals, must have them; hdl.FloatConverter widens it"
+            )
         if self.lanes > self.block:
             raise ValueError(f"lanes: got {self.lanes}, must be at most the {self.block} values of a block")
 

@@ -193,7 +193,9 @@ def test_sum_in_a_format_without_subnormals_is_the_references_on_every_back_end(
     rng = np.random.default_rng(8)
     a, b = rng.integers(0, 1 << 15, (2, 200, 12)).astype(np.uint16) % (20 << 4)
     reduction = Reduction(ZEROS, 4, ZEROS)
-    wanted = [reference.dot(x, y, operand=ZEROS, reduction=reduction)[0] for x, y in zip(a.tolist(), b.tolist())]
+    wanted = [
+        reference.dot(x, y, operand=ZEROS, reduction=reduction)[0] for x, y in zip(a.tolist(), b.tolist(), strict=True)
+    ]
     assert_same_bits(golden.dot(a, b, operand=ZEROS, reduction=reduction), np.array(wanted), a)
     acc = rng.integers(0, 1 << 9, 200).astype(np.uint16)
     got = golden.multiply_accumulate(a[:, 0], b[:, 0], acc, operand=ZEROS, accumulator=ZEROS)
@@ -204,7 +206,7 @@ def test_sum_in_a_format_without_subnormals_is_the_references_on_every_back_end(
 
 def test_levels_of_dlfloat16_sum_in_cbfloat16():
     assert Reduction.for_level(2, DLFLOAT16) == Reduction(CBFLOAT16, 32, CBFLOAT16)
-    with pytest.raises(ValueError, match="inner: got dlfloat16.*specials 'ieee'"):
+    with pytest.raises(ValueError, match=r"inner: got dlfloat16.*specials 'ieee'"):
         Reduction(DLFLOAT16, 32, FP32)
 
 

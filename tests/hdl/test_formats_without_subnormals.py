@@ -87,7 +87,9 @@ def test_converter_into_dlfloat16_of_every_depth_keeps_its_order(stages):
 
     async def collect(ctx):
         ctx.set(unit.o.ready, 1)
-        async for _, _, valid, bits, raised in ctx.tick().sample(unit.o.valid, unit.o.payload.bits, unit.o.payload.flags):
+        async for _, _, valid, bits, raised in ctx.tick().sample(
+            unit.o.valid, unit.o.payload.bits, unit.o.payload.flags
+        ):
             if valid:
                 found.append((bits, raised.as_value() if hasattr(raised, "as_value") else raised))
             if len(found) == len(given):
@@ -115,9 +117,9 @@ def test_float_shape_of_dlfloat16_is_the_models():
 
 
 def test_units_that_multiply_refuse_formats_without_subnormals_by_name():
-    with pytest.raises(ValueError, match="e5m4_zeros.*without subnormals"):
+    with pytest.raises(ValueError, match=r"e5m4_zeros.*without subnormals"):
         MultiplyAccumulate(operands=(ZEROS,))
     with pytest.raises(ValueError, match="dlfloat16"):
         MultiplyAccumulate(operands=(DLFLOAT16,))
-    with pytest.raises(ValueError, match="e3m2_finite.*subnormals"):
+    with pytest.raises(ValueError, match=r"e3m2_finite.*subnormals"):
         MxQuantizer(element=FINITE)

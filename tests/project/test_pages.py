@@ -119,8 +119,9 @@ def test_format_table_is_that_of_the_code(page: str, formats: tuple[FloatFormat,
         widths, bias, _, normal, subnormal, infinity, nan = table[fmt.name]
         assert widths == f"1 / {fmt.exponent_bits} / {fmt.fraction_bits}"
         assert int(bias) == fmt.bias
-        assert normal == f"2^{fmt.emin}"
-        assert subnormal == f"2^{fmt.emin - fmt.fraction_bits}"
+        last_place = f"2^{fmt.emin - fmt.fraction_bits}"
+        assert normal == f"2^{fmt.emin}" + f" + {last_place}" * fmt.normal_zero_field
+        assert subnormal == (last_place if fmt.subnormals else "none")
         assert infinity == "none" if not fmt.has_inf else int(infinity, 16) == fmt.inf
         assert nan == "none" if not fmt.has_nan else int(nan, 16) == fmt.nan
 

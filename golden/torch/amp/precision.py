@@ -164,12 +164,17 @@ class precision(Interception):
             )
             modes = steps, last
             subnormals = whole.subnormals if subnormals == "keep" else subnormals
+            if not isinstance(whole.accumulator, Accumulator | None):
+                raise ValueError(
+                    f"reduction: got {whole}, must have an accumulator of golden.accumulators by name, or an "
+                    "Accumulator: products of tensors have no others; golden.matmul has"
+                )
             reduction = whole.accumulator
         self._draws = Draws(seed) if Rounding.STOCHASTIC in modes else None
         accumulator = None if reduction is None else _accumulator(reduction, level, levels, chunk)
         self._rule = rule_of(str(modes[0]), str(modes[1]), subnormals)
         if accumulator is not None:
-            accumulator.refuse(nearest_even=modes[0] is Rounding.NEAREST_EVEN, flushes=subnormals == "flush")
+            accumulator.refuse(rounding=modes[0], flushes=subnormals == "flush")
             self._rule, self._level = rule_by_machine_of(self._rule, str(Reduction(accumulator=accumulator))), 0
             if self._half is not None:
                 plan_of(self._half, 0, 0, None, self._rule)  # which refuses another width
