@@ -20,7 +20,7 @@ __all__ = ["MEMORY", "EngineBench", "Refused"]
 #: Bytes of memory.
 MEMORY = 1 << 16
 _CYCLE = 2
-_PATIENCE = 400_000
+_PATIENCE = 40_000
 
 
 class Refused(Exception):
@@ -95,6 +95,7 @@ class EngineBench:
             ram.read_if.ar_channel, ram.read_if.r_channel,
         ):  # fmt: skip
             channel.set_pause_generator(pauses() if share else None)
+            channel.pause = False  # the generator that ends may have paused it
 
     @property
     def memory(self) -> np.ndarray:
