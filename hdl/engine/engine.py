@@ -10,6 +10,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
+import hdl
 from golden.flags import Flag
 from golden.formats import CBFLOAT16, FloatFormat, as_format
 from golden.reduction import DEFAULT_CHUNK, Reduction
@@ -23,7 +24,6 @@ from hdl.engine.requests import RequestLike, obstacle_of, product_of
 from hdl.engine.serial_line import SerialBridge, open_port
 from hdl.engine.simulated import Simulation
 from hdl.engine.transport import Region, Transport
-from hdl.matrix_engine import MatrixEngine
 
 __all__ = ["Engine"]
 
@@ -103,7 +103,7 @@ class Engine:
             raise ValueError(f"memory: got {memory!r}, must be an int of at least {_LEAST_MEMORY}")
         several = [operands] if isinstance(operands, FloatFormat | str) else operands
         formats = tuple(as_format(each, "operands") for each in several)
-        unit = MatrixEngine(rows=rows, columns=columns, operands=formats, levels=levels, **parameters)
+        unit = hdl.MatrixEngine(rows=rows, columns=columns, operands=formats, levels=levels, **parameters)
         return cls(Simulation(unit, latency=latency, memory=memory))
 
     @classmethod
@@ -165,8 +165,8 @@ class Engine:
             If a file cannot be mapped, or no engine answers.
         """
         region = Region(*memory)
-        files = {"memory_path": memory_path, "memory_offset": memory_offset}
-        return cls(Mapped(path, memory=region, offset=offset, **files), patience=patience)
+        transport = Mapped(path, memory=region, offset=offset, memory_path=memory_path, memory_offset=memory_offset)
+        return cls(transport, patience=patience)
 
     def matmul(
         self,
@@ -221,9 +221,8 @@ class Engine:
         """
         features, fmt = self._device.features, as_format(operand, "operand")
         if not is_among(fmt, features.operands):
-            raise ValueError(
-                f"operand: got {fmt}, must be one of {', '.join(features.operands)}, as the engine is built"
-            )
+            allowed = ", ".join(features.operands)
+            raise ValueError(f"operand: got {fmt}, must be one of {allowed}, as the engine is built")
         mode = as_rounding(rounding, "rounding")
         if mode not in features.roundings:
             allowed = ", ".join(map(str, features.roundings))
