@@ -1,8 +1,8 @@
 """The registers of `hdl.MatrixEngine` as plain data: RTL, drivers, C header and documents are made from this table.
 
-The bus is AXI4-Lite with 32 data bits and `ADDRESS_BITS` address bits. Access is by whole words: a write with some of the
-four byte strobes off, or to a register that cannot be written, changes nothing and is answered with SLVERR. Registers
-without a name read as 0.
+The bus is AXI4-Lite with 32 data bits and `ADDRESS_BITS` address bits. Access is by whole words: a write with some of
+the four byte strobes off, or to a register that cannot be written, changes nothing and is answered with SLVERR.
+Registers without a name read as 0.
 
 **Give a command**
 
@@ -16,10 +16,10 @@ Commands run in their order, one result for each. The queue holds `QUEUE_DEPTH` 
 
 **See it complete**
 
-1. Wait for the output ``interrupt``, which is 1 while ``INTERRUPT.enable`` is 1 and a result waits; or read ``RESULT``
-   until ``valid`` is 1. With ``valid`` 0 all its fields are 0.
-2. ``RESULT.error`` is an `EngineError`, ``RESULT.tag`` the tag of the command, ``RESULT.flags`` the OR of the flags of
-   all results (`golden.Flag`). With ``error`` 0, all of D is in memory: the bus has answered every write.
+1. Wait for the output ``interrupt``, which is 1 while ``INTERRUPT.enable`` is 1 and a result waits; or read
+   ``RESULT`` until ``valid`` is 1. With ``valid`` 0 all its fields are 0.
+2. ``RESULT.error`` is an `EngineError`, ``RESULT.tag`` the tag of the command, ``RESULT.flags`` the OR of the flags
+   of all results (`golden.Flag`). With ``error`` 0, all of D is in memory: the bus has answered every write.
 3. Write any value to ``RESULT`` to remove this result. The next one, if any, then shows.
 
 `RESULT_DEPTH` results can wait; further commands wait until one of them is removed.
@@ -30,21 +30,24 @@ parts of D, and the rest of D is unchanged; the engine takes the next command.
 **Stop**
 
 - ``CONTROL.abort``: the running command and all in the queue end with ``ABORTED``, each with a result.
-- ``CONTROL.reset``: they end without results. Results that wait, counters, command registers and ``INTERRUPT`` become 0.
+- ``CONTROL.reset``: they end without results. Results that wait, counters, command registers and ``INTERRUPT`` become
+  0.
 
-Both let the bus finish the transfers that it has begun; ``STATUS.busy`` is 1 until then. Submit nothing before it is 0.
+Both let the bus finish the transfers that it has begun; ``STATUS.busy`` is 1 until then. Submit nothing before it is
+0.
 
-**Matrices.** A is M x K, B is K x N, C and D are M x N. Element (i, j) of a matrix stored by rows lies at ``address + i *
-row stride + j * element size`` bytes, in little-endian order. With ``OPTIONS.a_transposed``, A is stored as its transpose
-K x M, so that (i, k) lies at ``address + k * row stride + i * element size``; B likewise, as N x K. Matrix number n of a
-batch lies n batch strides further on; a batch stride of 0 gives every product the same A, B or C. Elements have 2 bytes in
-the 16-bit formats, 4 in float32. Addresses and strides are multiples of the element size.
+**Matrices.** A is M x K, B is K x N, C and D are M x N. Element (i, j) of a matrix stored by rows lies at ``address +
+i * row stride + j * element size`` bytes, in little-endian order. With ``OPTIONS.a_transposed``, A is stored as its
+transpose K x M, so that (i, k) lies at ``address + k * row stride + i * element size``; B likewise, as N x K. Matrix
+number n of a batch lies n batch strides further on; a batch stride of 0 gives every product the same A, B or C.
+Elements have 2 bytes in the 16-bit formats, 4 in float32. Addresses and strides are multiples of the element size.
 
-**Ports** of the component: ``aclk``, ``aresetn``, ``interrupt``; the subordinate ``s_axil_awaddr`` ... ``s_axil_rready``
-(see `hdl.axi_lite`, here with `ADDRESS_BITS` address bits); the AXI4 manager ``m_axi_``: ``awid[0:0]``, ``awaddr``,
-``awlen``, ``awsize``, ``awburst``, ``awlock``, ``awcache``, ``awprot``, ``awqos``, ``awvalid``, ``awready``; ``wdata``, ``wstrb``, ``wlast``,
-``wvalid``, ``wready``; ``bid``, ``bresp``, ``bvalid``, ``bready``; ``arid``, ``araddr`` ... ``arready`` as for ``aw``; ``rid``, ``rdata``,
-``rresp``, ``rlast``, ``rvalid``, ``rready``. ``m_axi_wdata`` and ``rdata`` have `bus_width` bits.
+**Ports** of the component: ``aclk``, ``aresetn``, ``interrupt``; the subordinate ``s_axil_awaddr`` ...
+``s_axil_rready`` (see `hdl.axi_lite`, here with `ADDRESS_BITS` address bits); the AXI4 manager ``m_axi_``:
+``awid[0:0]``, ``awaddr``, ``awlen``, ``awsize``, ``awburst``, ``awlock``, ``awcache``, ``awprot``, ``awqos``,
+``awvalid``, ``awready``; ``wdata``, ``wstrb``, ``wlast``, ``wvalid``, ``wready``; ``bid``, ``bresp``, ``bvalid``,
+``bready``; ``arid``, ``araddr`` ... ``arready`` as for ``aw``; ``rid``, ``rdata``, ``rresp``, ``rlast``, ``rvalid``,
+``rready``. ``m_axi_wdata`` and ``rdata`` have `bus_width` bits.
 
 The module imports nothing of Amaranth.
 """
@@ -112,8 +115,7 @@ class EngineError(enum.IntEnum):
     ALIGNMENT
         The address or a stride of a matrix that is used is no multiple of its element size.
     STRIDE
-        Rows of D, or matrices of its batch, would overlap each other. Also a row stride of A, B or C that is smaller than
-        a stored row.
+        Rows of D, or matrices of its batch, would overlap each other.
     RANGE
         A matrix does not end below 2^``LIMITS.address_bits``.
     OVERLAP

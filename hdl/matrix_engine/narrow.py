@@ -1,0 +1,95 @@
+# amaranth: UnusedElaboratable=no
+# A part is created together with its unit, which may never be elaborated.
+"""The rank of words between the bus and block RAM, with the converters of float32 operands."""
+
+from __future__ import annotations
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.formats import FP32
+from hdl.converter import FloatConverter
+from hdl.matrix_engine.parameters import CODE_WIDTH, EngineParameters
+from hdl.pipeline import rank
+
+__all__ = ["Narrow", "narrow_layout"]
+
+_STAGES = 2
+
+
+def narrow_layout(parameters: EngineParameters) -> data.StructLayout:
+    """Return a word as codes: `group` codes, or in the lower half those of float32 numbers."""
+    return data.StructLayout({"codes": parameters.bus_width})
+
+
+class Narrow(wiring.Component):
+    """Take words of the bus to words of codes; round float32 numbers to the operand format, ties to even.
+
+    ::
+
+        word -+-> rank -> rank ------------------+-> codes
+              '-> FloatConverter to format 0 -.  |
+              '-> FloatConverter to format 1 --+-'
+
+    All ranks move together. Without converters there is one rank.
+
+    Ports
+    -----
+    i, o : stream of bus words
+    is_float32, format : in
+        Of the word at the input.
+    flags : out
+        Those of the conversions in the word at the output.
+    """
+
+    def __init__(self, parameters: EngineParameters) -> None:
+        self.parameters = parameters
+        super().__init__(
+            {
+                "i": In(stream.Signature(parameters.bus_width)),
+                "o": Out(stream.Signature(parameters.bus_width)),
+                "is_float32": In(1),
+                "format": In(range(max(2, len(parameters.operands)))),
+            }
+        )
+        #: A converter for each float32 number of a word, for each operand format. Operands keep their subnormals
+        #: until the array flushes them (NUMERICS section 12).
+        self.converters = [
+            [
+                FloatConverter(source=FP32, destination=fmt, stages=_STAGES, flags=False)
+                for _ in range(parameters.bus_width // FP32.width if parameters.conversions else 0)
+            ]
+            for fmt in parameters.operands
+        ]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        enable = Signal()
+        m.d.comb += [enable.eq(~self.o.valid | self.o.ready), self.i.ready.eq(enable)]
+        word, valid = self.i.payload, self.i.valid
+        controls = Signal(data.StructLayout({"is_float32": 1, "format": self.format.shape()}))
+        m.d.comb += [controls.is_float32.eq(self.is_float32), controls.format.eq(self.format)]
+        for number in range(_STAGES if self.parameters.conversions else 1):
+            word = rank(m, f"word_{number}", word, enable)
+            valid = rank(m, f"valid_{number}", valid, enable, reset=True)
+            controls = rank(m, f"controls_{number}", controls, enable)
+        m.d.comb += [self.o.payload.eq(word), self.o.valid.eq(valid)]
+        if not self.parameters.conversions:
+            return m
+        with m.If(controls.is_float32):
+            with m.Switch(controls.format):
+                for index, converters in enumerate(self.converters):
+                    with m.Case(index):
+                        m.d.comb += self.o.payload.eq(Cat(each.o.payload.bits for each in converters))
+        for index, converters in enumerate(self.converters):
+            for number, converter in enumerate(converters):
+                m.submodules[f"convert_{index}_{number}"] = converter
+                m.d.comb += [
+                    converter.i.payload.eq(self.i.payload.word_select(number, FP32.width)),
+                    converter.i.valid.eq(self.i.valid),
+                    # Their ranks move with the others: a converter stalls only while it offers a result.
+                    converter.o.ready.eq(self.o.ready),
+                ]
+        assert CODE_WIDTH * 2 == FP32.width
+        return m

@@ -1,0 +1,156 @@
+"""The engine in cocotb, between a processor and a memory of cocotbext-axi."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import random
+from typing import Any
+
+import numpy as np
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
+from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam, AxiResp
+
+from hdl.matrix_engine.registers import EngineError, register_named
+from sim.engine.commands import Command
+
+__all__ = ["MEMORY", "EngineBench", "Refused"]
+
+#: Bytes of memory.
+MEMORY = 1 << 16
+_CYCLE = 2
+_PATIENCE = 400_000
+
+
+class Refused(Exception):
+    """The bus answered a write to a register with an error."""
+
+
+class EngineBench:
+    """The engine, its registers and its memory, and a record of what it touched."""
+
+    def __init__(self, dut: Any, seed: int) -> None:
+        logging.getLogger("cocotb").setLevel(logging.WARNING)
+        self.dut = dut
+        self.rng = np.random.default_rng(seed)
+        self.pauses = random.Random(seed)
+        self.registers = AxiLiteMaster(
+            AxiLiteBus.from_prefix(dut, "s_axil"), dut.aclk, dut.aresetn, reset_active_level=False
+        )
+        self.ram = AxiRam(
+            AxiBus.from_prefix(dut, "m_axi"), dut.aclk, dut.aresetn, reset_active_level=False, size=MEMORY
+        )
+        self.width = len(dut.m_axi_wstrb)
+        #: Words that were read, bytes that were written.
+        self.read_words: set[int] = set()
+        self.written: set[int] = set()
+        #: Addresses from which on the memory answers with an error.
+        self.bad_reads: set[int] = set()
+        self.bad_writes: set[int] = set()
+        read, write = self.ram.read_if._read, self.ram.write_if._write
+
+        async def watched_read(address: int, length: int) -> bytes:
+            self.read_words.add(address)
+            if address in self.bad_reads:
+                raise OSError
+            return await read(address, length)
+
+        async def watched_write(address: int, data: bytes) -> None:
+            if self.bad_writes & set(range(address, address + len(data))):
+                raise OSError
+            self.written |= set(range(address, address + len(data)))
+            await write(address, data)
+
+        self.ram.read_if._read, self.ram.write_if._write = watched_read, watched_write
+        self._mute()
+
+    @classmethod
+    async def made(cls, dut: Any, seed: int) -> EngineBench:
+        """Start the clock, hold the reset, and attach the buses; `reset` ends the reset."""
+        Clock(dut.aclk, _CYCLE, unit="step").start()
+        dut.aresetn.value = 0
+        await ClockCycles(dut.aclk, 3)
+        return cls(dut, seed)
+
+    def _mute(self) -> None:
+        for part in (self.registers.write_if, self.registers.read_if, self.ram.write_if, self.ram.read_if):
+            part.log.setLevel(logging.CRITICAL)
+
+    async def reset(self, cycles: int = 4) -> None:
+        self.dut.aresetn.value = 0
+        await ClockCycles(self.dut.aclk, cycles)
+        self.dut.aresetn.value = 1
+        await ClockCycles(self.dut.aclk, 2)
+
+    def press_back(self, share: float) -> None:
+        """Let every channel pause in a share of the cycles."""
+
+        def pauses() -> Any:
+            return (self.pauses.random() < share for _ in itertools.count())
+
+        ram = self.ram
+        for channel in (
+            ram.write_if.aw_channel, ram.write_if.w_channel, ram.write_if.b_channel,
+            ram.read_if.ar_channel, ram.read_if.r_channel,
+        ):  # fmt: skip
+            channel.set_pause_generator(pauses() if share else None)
+
+    @property
+    def memory(self) -> np.ndarray:
+        """A copy of the memory."""
+        return np.frombuffer(self.ram.read(0, MEMORY), np.uint8).copy()
+
+    @memory.setter
+    def memory(self, given: np.ndarray) -> None:
+        self.ram.write(0, given.tobytes())
+
+    async def write(self, name: str, value: int) -> None:
+        """Write a register; raise `Refused` if the bus says no."""
+        answer = await self.registers.write(register_named(name).address, value.to_bytes(4, "little"))
+        if answer.resp != AxiResp.OKAY:
+            raise Refused(name)
+
+    async def read(self, name: str) -> int:
+        """Read a register."""
+        answer = await self.registers.read(register_named(name).address, 4)
+        assert answer.resp == AxiResp.OKAY
+        return int.from_bytes(answer.data, "little")
+
+    async def fields(self, name: str) -> dict[str, int]:
+        """Read a register's fields."""
+        return register_named(name).fields_of(await self.read(name))
+
+    async def submit(self, command: Command) -> None:
+        for name, word in command.registers().items():
+            await self.write(name, word)
+        await self.write("SUBMIT", command.tag)
+
+    async def result(self) -> dict[str, int]:
+        """Wait for the interrupt, take the first result and remove it."""
+        if not int(self.dut.interrupt.value):
+            await with_timeout(RisingEdge(self.dut.interrupt), _CYCLE * _PATIENCE, "step")
+        found = await self.fields("RESULT")
+        await self.write("RESULT", 0)
+        assert found["valid"]
+        return found
+
+    async def expect(self, command: Command, expected: np.ndarray, flags: int | None, error: int = 0) -> None:
+        """Wait for the end of a command and compare its result, all of the memory, and what was touched."""
+        found = await self.result()
+        assert (EngineError(found["error"]), found["tag"]) == (EngineError(error), command.tag), found
+        if flags is not None:
+            assert found["flags"] == flags, (found, flags)
+        memory = self.memory
+        wrong = np.flatnonzero(memory != expected)
+        assert not len(wrong), f"{len(wrong)} bytes differ, the first at {wrong[0]:#x}; D at {command.d}"
+        self.check_touched(command)
+
+    def check_touched(self, *commands: Command) -> None:
+        """No word was read and no byte written that is not in a matrix of these commands; forget them."""
+        words: set[int] = set().union(*(command.allowed_words(self.width) for command in commands))
+        assert self.read_words <= words, f"read outside: {sorted(self.read_words - words)[:4]}"
+        bytes_of_d = set().union(*(set(command.d.bytes_of().ravel().tolist()) for command in commands))
+        assert self.written <= bytes_of_d, f"written outside: {sorted(self.written - bytes_of_d)[:4]}"
+        self.read_words.clear()
+        self.written.clear()

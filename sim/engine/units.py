@@ -1,0 +1,19 @@
+"""The engines that the regression simulates: arguments of `hdl.MatrixEngine` by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from golden.formats import BF16, CBFLOAT16, FP16
+from golden.rounding import Rounding
+
+__all__ = ["UNITS"]
+
+UNITS: dict[str, dict[str, Any]] = {
+    "plain": {"rows": 2, "columns": 2, "registers": 4, "levels": (2,), "depth": 16, "conversions": False},
+    "full": {
+        "rows": 2, "columns": 4, "depth": 8, "operands": (CBFLOAT16, FP16, BF16),
+        "roundings": (Rounding.NEAREST_EVEN, Rounding.DOWN), "reads": 4,
+    },
+    "wide": {"rows": 4, "columns": 1, "registers": 4, "bus_width": 128, "depth": 16, "levels": (0, 1)},
+}  # fmt: skip
