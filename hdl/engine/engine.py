@@ -10,7 +10,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-import hdl
 from golden.flags import Flag
 from golden.formats import CBFLOAT16, FloatFormat, as_format
 from golden.reduction import DEFAULT_CHUNK, Reduction
@@ -24,6 +23,7 @@ from hdl.engine.requests import RequestLike, obstacle_of, product_of
 from hdl.engine.serial_line import SerialBridge, open_port
 from hdl.engine.simulated import Simulation
 from hdl.engine.transport import Region, Transport
+from hdl.matrix_engine.matrix_engine import MatrixEngine
 
 __all__ = ["Engine"]
 
@@ -103,7 +103,7 @@ class Engine:
             raise ValueError(f"memory: got {memory!r}, must be an int of at least {_LEAST_MEMORY}")
         several = [operands] if isinstance(operands, FloatFormat | str) else operands
         formats = tuple(as_format(each, "operands") for each in several)
-        unit = hdl.MatrixEngine(rows=rows, columns=columns, operands=formats, levels=levels, **parameters)
+        unit = MatrixEngine(rows=rows, columns=columns, operands=formats, levels=levels, **parameters)
         return cls(Simulation(unit, latency=latency, memory=memory))
 
     @classmethod
