@@ -38,13 +38,9 @@ class EngineParameters(MatrixParameters):
     bus_width: Annotated[int, PowerOfTwo("data bits of the AXI4 bus", 64, 128)] = 64
     address_bits: Annotated[int, Whole("bits of a byte address in memory", 16, 64)] = 32
     size_bits: Annotated[int, Whole("bits of M, N, K and of the number of batches", 4, 31)] = 20
-    depth: Annotated[
-        int, PowerOfTwo("products of an element in a slice: block RAM holds two slices", 8, 1024)
-    ] = 64
+    depth: Annotated[int, PowerOfTwo("products of an element in a slice: block RAM holds two slices", 8, 1024)] = 64
     reads: Annotated[int, PowerOfTwo("bursts that may be read at once", 2, 64)] = 8
-    conversions: Annotated[
-        bool, Switch("converters of float32 operands, and of results to another format")
-    ] = True
+    conversions: Annotated[bool, Switch("converters of float32 operands, and of results to another format")] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

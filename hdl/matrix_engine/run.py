@@ -135,7 +135,11 @@ class Run(wiring.Component):
                     m.next = "EMPTY"
                 with m.Elif(has_place):
                     m.d.comb += self.checked.ready.eq(1)
-                    m.d.sync += [self.command.eq(self.checked.payload), flags.eq(0), error.eq(self.checked.payload.error)]
+                    m.d.sync += [
+                        self.command.eq(self.checked.payload),
+                        flags.eq(0),
+                        error.eq(self.checked.payload.error),
+                    ]
                     with m.If(self.checked.valid):
                         m.next = "START"
             with m.State("START"):

@@ -91,8 +91,6 @@ class Sequencer(wiring.Component):
             m.d.sync += [there.eq(value) for there, value in zip(in_memory, now, strict=True)]
             m.d.sync += [
                 there.eq(value)
-                for there, value in zip(
-                    (self.register, self.first, self.last, self.is_empty), in_memory, strict=True
-                )
+                for there, value in zip((self.register, self.first, self.last, self.is_empty), in_memory, strict=True)
             ]
         return m

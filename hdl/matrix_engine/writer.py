@@ -161,9 +161,7 @@ class Writer(wiring.Component):
 
         # Flags of elements within D.
         if parameters.flags:
-            raised = [
-                Mux(in_tile > number, self.rows.payload.flags[number].as_value(), 0) for number in range(columns)
-            ]
+            raised = [Mux(in_tile > number, self.rows.payload.flags[number].as_value(), 0) for number in range(columns)]
             total = C(0, 5)
             for each in raised:
                 total = total | each
