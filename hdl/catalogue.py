@@ -273,7 +273,16 @@ def _matrices() -> Iterator[Unit]:
     def matrix(name: str, *operands: FloatFormat, **given: Any) -> Unit:
         return _unit(name, Kind.MATRIX, operands=operands, **given)
 
-    yield matrix("matrix_mac", CBFLOAT16, released=True, effort=0.05, measured=True, rows=2, columns=2)
+    small = {"rows": 2, "columns": 2}
+    yield matrix("matrix_mac", CBFLOAT16, released=True, effort=0.05, measured=True, **small)
+    yield matrix("matrix_mac_formats_no_flags", *HALF_FORMATS, effort=0.05, flags=False, rows=1, columns=3)
+    yield matrix("matrix_mac_level_2", CBFLOAT16, effort=0.05, levels=(2,), rows=3, columns=1, chunk_bits=4)
+    directed = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)
+    yield matrix("matrix_mac_directed_roundings", CBFLOAT16, effort=0.03, roundings=directed, registers=4, **small)
+    flushed = {"subnormals": "flush", "registers": 16}
+    yield matrix("matrix_mac_flush_narrow", FLOAT8_E4M3FN, FLOAT8_E5M2, effort=0.03, **small, **flushed)
+    yield matrix("matrix_mac_no_flags", CBFLOAT16, measured=True, flags=False, levels=(1, 2))
+    yield matrix("matrix_mac_level_2_no_flags", CBFLOAT16, measured=True, flags=False, levels=(2,))
 
 
 #: Every unit, by its name.

@@ -12,6 +12,7 @@ from hdl.converter import FloatConverter
 from hdl.mx.quantizer import MxQuantizer
 from sim.bench.explain_block import explain_block
 from sim.bench.explain_conversion import explain_conversion
+from sim.bench.explain_matrix import explain_matrix
 from sim.bench.explain_reduction import explain_reduction
 from sim.bench.explain_vector import explain_vector
 from sim.bench.findings import Explain
@@ -80,7 +81,7 @@ BENCHES: dict[Kind, Bench] = complete(
         Kind.MX_QUANTIZER: Bench(_blocks, explain_block, Part.CONVERTERS, 0),
         Kind.MAC: Bench(reduction_scenarios, explain_reduction, Part.MAC, 1, {}, {"": "result"}),
         Kind.VECTOR: Bench(reduction_scenarios, explain_vector, Part.VECTOR, 2),
-        Kind.MATRIX: Bench(reduction_scenarios, explain_vector, Part.VECTOR, 2),
+        Kind.MATRIX: Bench(reduction_scenarios, explain_matrix, Part.VECTOR, 2),
     },
     (kind for kind in Kind if kind.core is kind),
 )

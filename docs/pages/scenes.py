@@ -16,6 +16,7 @@ from golden.nearest import complete
 from hdl.axi_stream import AxiStreamMac
 from hdl.catalogue import Kind
 from hdl.converter import FloatConverter
+from hdl.matrix.matrix_mac import MatrixMac
 from hdl.mx.quantizer import MxQuantizer
 from hdl.vector.vector_mac import VectorMac
 
@@ -175,6 +176,31 @@ def _lanes(unit: VectorMac, level: int) -> Scene:
     return _compared(Scene(f"A reduction in all lanes at level {level}", text, waveform), expected)
 
 
+def _tile(unit: MatrixMac) -> Scene:
+    fmt, shape = unit.operands[0], (unit.rows, 3, unit.columns)
+    a = golden.encode(np.resize(_NUMBERS, shape[:2]) / [[1.0, 2.0, 4.0]], fmt)
+    b = golden.encode(np.resize((0.5, 3.0, -1.0, 0.1, 2.0), shape[1:]), fmt)
+    beats = [
+        {f"a[{row}]": int(a[row, k]) for row in range(unit.rows)}
+        | {f"b[{column}]": int(b[k, column]) for column in range(unit.columns)}
+        | {"level": 0, "register": 5, "first": int(k == 0), "last": int(k == 2)}
+        for k in range(3)
+    ]
+    product = golden.matmul(a, b, operand=fmt, level=0)
+    expected = [
+        {f"result[{column}]": int(code) for column, code in enumerate(codes)}
+        | {"register": 5, "row": row, "last_row": int(row == unit.rows - 1)}
+        for row, codes in enumerate(product)
+    ]
+    waveform = simulate(unit, beats, results=unit.rows, hesitates=True, ports={"chunk": 32}, scale=2)
+    text = (
+        f"Level 0, tile 5: three columns of the first matrix times three rows of the second. The tile takes a beat every "
+        f"{unit.accumulate_latency} cycles; other tiles would fill the cycles between. The rows of the product leave one "
+        "after the other."
+    )
+    return _compared(Scene("A tile of a product", text, waveform), expected)
+
+
 def _axi_streams(unit: AxiStreamMac) -> tuple[Stream, Stream]:
     def fields(name: str) -> dict[str, Any]:
         signal = getattr(unit, name)
@@ -196,6 +222,7 @@ _SCENES: dict[Kind, Sequence[Callable[[Any], Scene]]] = complete(
         Kind.MAC: (_interleaved, _chunks),
         Kind.AXI_STREAM: (partial(_interleaved, is_axi=True),),
         Kind.VECTOR: (partial(_lanes, level=2), partial(_lanes, level=1)),
+        Kind.MATRIX: (_tile,),
     },
     Kind,
 )

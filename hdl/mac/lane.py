@@ -23,13 +23,17 @@ from hdl.mac.parameters import MacParameters
 
 __all__ = [
     "Lane",
+    "Ranks",
     "class_layout",
     "lane_signature",
     "number_layout",
     "operand_layout",
     "operand_one",
+    "read_number",
     "step_layout",
     "step_of",
+    "stored_form",
+    "used_bits",
 ]
 
 
@@ -140,6 +144,20 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
     )
 
 
+def read_number(formats: StepFormats, stored: Any, index: Value) -> Bundle:
+    """Return an accumulator in the form that the cores take."""
+    fraction = stored.fraction & used_bits(formats.accumulators, len(stored.fraction), index)
+    # The exponent of a subnormal is 1; where these are flushed, that of a zero is its field.
+    lowest = stored.field[0] | ~stored.was_normal
+    if formats.flushes:
+        fraction, lowest = fraction & stored.was_normal.replicate(len(fraction)), stored.field[0]
+    return Bundle(
+        sign=stored.sign,
+        exponent=Cat(lowest, stored.field[1:]),
+        significand=Cat(fraction, stored.field[0] | stored.was_normal),
+    )
+
+
 class Lane(wiring.Component):
     """Compute ``round(a * b + accumulator)``, one step a cycle.
 
@@ -163,20 +181,20 @@ class Lane(wiring.Component):
             output_rank="product" in parameters.ranks,
             kind=parameters.multiplier,
         )
-        pipe = _Ranks(m, parameters.ranks, self.steps)
+        pipe = Ranks(m, parameters.ranks, self.steps)
         product = multiply_operands(m, formats, pipe, multiplier, _bundle(self.a), _bundle(self.b))
         rounded = add_product(
             m,
             formats,
             pipe,
             product,
-            lambda: self._read(pipe.accumulator_format),
+            lambda: read_number(formats, self.stored, pipe.accumulator_format),
             self._read_class,
             watches=parameters.counters,
         )
-        m.d.comb += self.number.eq(_stored_form(rounded))
+        m.d.comb += self.number.eq(stored_form(rounded))
         rounded = pipe.after("round", rounded)
-        m.d.comb += self.result.eq(_stored_form(rounded))
+        m.d.comb += self.result.eq(stored_form(rounded))
         with_flags = parameters.flags or parameters.counters
         finished = finish(m, formats, pipe.accumulator_format, rounded, with_flags=with_flags)
         m.d.comb += [
@@ -195,20 +213,6 @@ class Lane(wiring.Component):
             m.d.comb += [self.events[name].eq(value) for name, value in raised.items()]
         return m
 
-    def _read(self, index: Value) -> Bundle:
-        """Return the accumulator in the form that the cores take."""
-        stored = self.stored
-        fraction = stored.fraction & _used_bits(self.formats.accumulators, len(stored.fraction), index)
-        # The exponent of a subnormal is 1; where these are flushed, that of a zero is its field.
-        lowest = stored.field[0] | ~stored.was_normal
-        if self.formats.flushes:
-            fraction, lowest = fraction & stored.was_normal.replicate(len(fraction)), stored.field[0]
-        return Bundle(
-            sign=stored.sign,
-            exponent=Cat(lowest, stored.field[1:]),
-            significand=Cat(fraction, stored.field[0] | stored.was_normal),
-        )
-
     def _read_class(self) -> Bundle:
         stored = self.stored_class
         return Bundle(is_infinite=stored.is_infinite, is_nan=stored.is_nan, invalid=C(0, 1))
@@ -220,7 +224,7 @@ class Lane(wiring.Component):
         m.d.comb += [
             promoted.sign.eq(rounded.sign),
             promoted.field.eq(rounded.field),
-            promoted.fraction.eq(top & _used_bits(self.formats.operands, fraction_bits, index)),
+            promoted.fraction.eq(top & used_bits(self.formats.operands, fraction_bits, index)),
             promoted.is_normal.eq(~rounded.is_subnormal | rounded.field[0]),
             # A number that was rounded up to infinity already has its field.
             promoted.is_infinite.eq(rounded.outcome.is_infinite | rounded.too_large),
@@ -228,12 +232,12 @@ class Lane(wiring.Component):
         ]
 
 
-def _used_bits(formats: Sequence[FloatFormat], width: int, index: Value) -> Value:
+def used_bits(formats: Sequence[FloatFormat], width: int, index: Value) -> Value:
     """Return a mask of the bits of a left-aligned fraction."""
     return choose(index, [C((1 << width) - (1 << (width - fmt.fraction_bits)), width) for fmt in formats])
 
 
-def _stored_form(rounded: Bundle) -> Value:
+def stored_form(rounded: Bundle) -> Value:
     """Return a result in `number_layout`."""
     return Cat(rounded.fraction, rounded.field, ~rounded.is_subnormal, rounded.sign)
 
@@ -242,7 +246,7 @@ def _bundle(operand: Any) -> Bundle:
     return Bundle(**{name: operand[name] for name, _ in operand.shape()})
 
 
-class _Ranks:
+class Ranks:
     """The registers between the steps of a lane; they advance in every cycle."""
 
     def __init__(self, m: Module, ranks: Sequence[str], steps: Sequence[Any]) -> None:

@@ -4,24 +4,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
+from typing import Any, ClassVar
 
-from amaranth import C, Cat, Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth import Cat, Module, Signal, Value
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.result import flags_layout
-from hdl.mac.accumulator import Accumulator
-from hdl.mac.arrangement import Arrangement, one_lane
-from hdl.mac.control import Control
-from hdl.mac.issue import Issue
-from hdl.mac.lane import Lane
-from hdl.mac.ports import Error
-from hdl.mac.promotions import ReturningPromotions
-from hdl.mac.results import SinglePlaces
 from hdl.mac.widen import widened
-from hdl.matrix.parameters import MatrixParameters
+from hdl.matrix.control import MatrixControl
+from hdl.matrix.copies import copied
+from hdl.matrix.drain import Drain
+from hdl.matrix.lane import MatrixLane, lane_control, lane_control_layout
+from hdl.matrix.operands import Operand
+from hdl.matrix.parameters import GROUP, MatrixParameters
 from hdl.matrix.ports import matrix_beat_layout, matrix_result_layout
 from hdl.parameters import built_from, documented
 
@@ -32,12 +28,57 @@ __all__ = ["MatrixMac"]
 class MatrixMac(wiring.Component):
     """Multiply matrices tile by tile, each element bit for bit as `golden.matmul` computes it (NUMERICS section 5).
 
+    ::
+
+                         column 0    column 1
+                            |           |
+        row 0 ---------- lane 0,0 -- lane 0,1 --      a beat: one code for each row and one for each column;
+                            |           |             lane (r, c) adds a[r] * b[c] to its accumulator of the tile
+        row 1 ---------- lane 1,0 -- lane 1,1 --
+                            |           |             results leave along the columns, row 0 first,
+                            v           v             while the next tiles are computed
+
+    A tile is an accumulator in every lane: `rows` by `columns` elements of a product. K beats of a tile multiply K
+    columns of the first matrix by K rows of the second. ``first``, ``last``, continuations, empty reductions, chunks
+    and rounding modes are as in `hdl.MultiplyAccumulate`, the same in all lanes. Any tile serves any level.
+
+    Throughput: one beat a cycle over at least `accumulate_latency` tiles in rotation, less one cycle for each chunk of
+    a tile, which ends with a promotion. The rows of a tile take one cycle each on `o`. Tiles may end in any order and
+    one right after the other: every lane keeps the results of all tiles until they leave. A beat with ``last`` waits
+    only for the earlier results of its own tile. A product of level 0 also waits until all products of other levels
+    have left the pipeline.
+
+    A reset clears the pipeline and the queues. A tile without operations in flight keeps its value. Start all others
+    with ``first``.
+
     Attributes
     ----------
     latency : int
-        Cycles from the last beat of a tile to its first row at level 0, if the rows of no other tile are in the way.
+        Cycles from the last beat of a tile to its first row at level 0, if no other rows are in the way.
     accumulate_latency : int
         Cycles until the same tile can take its next beat.
+    i : stream of matrix_beat_layout, in
+        - ``a[rows]``: first factors, codes of the operand format
+        - ``b[columns]``: second factors
+        - ``format``: index into `operands`
+        - ``level``: precision level, 0 to 2
+        - ``register``: the tile
+        - ``first``: start a new reduction from +0 in every lane
+        - ``last``: end the reductions and send their results
+        - ``rounding``: code of the mode in every lane; absent with a single mode
+    o : stream of matrix_result_layout, out
+        The rows of a tile follow one another. Results of one tile keep their order, refusals included; results of
+        different tiles leave in the order in which the reductions end.
+
+        - ``result[columns]``: codes of the outer format, in the low bits
+        - ``flags[columns]``: OR of the flags of all steps and promotions of a lane; absent in a unit without flags
+        - ``error``: 0, or the reason for a refusal, which has no other rows
+        - ``register``: the tile
+        - ``row``: the row of the tile; absent with a single one
+        - ``last_row``: 1 in the last beat of a tile or refusal
+    chunk : unsigned(chunk_bits), in
+        Products of a lane in a chunk; 0 is one chunk of any length. Keep it stable from the first beat of a reduction
+        until its last one is accepted.
 
     Raises
     ------
@@ -45,11 +86,15 @@ class MatrixMac(wiring.Component):
         Naming the parameter, what was given and what is allowed.
     """
 
-    port_notes = {"chunk": "products of a lane in a chunk; 0: one chunk of any length"}
+    #: Comments in the generated Verilog for ports that are not structs.
+    port_notes: ClassVar[dict[str, str]] = {"chunk": "products of a lane in a chunk; 0: one chunk of any length"}
+    #: Classes of parts that a subclass may replace.
+    lane_type: ClassVar[type[Any]] = MatrixLane
+    control_type: ClassVar[type[MatrixControl]] = MatrixControl
 
     @built_from(MatrixParameters)
     def __init__(self, parameters: MatrixParameters) -> None:
-        self.latency, self.accumulate_latency = parameters.latency + 1, parameters.accumulate_latency
+        self.latency, self.accumulate_latency = parameters.latency, parameters.accumulate_latency
         super().__init__(
             {
                 "i": In(stream.Signature(matrix_beat_layout(parameters))),
@@ -59,92 +104,76 @@ class MatrixMac(wiring.Component):
         )
 
     @cached_property
-    def core(self):
-        return replace(self.parameters.core, registers=2 * self.parameters.registers)
+    def control(self) -> MatrixControl:
+        """The control. Like every part, it is created on first use."""
+        return self.control_type(self.parameters.core)
 
     @cached_property
-    def control(self) -> Control:
-        parameters, columns = self.core, self.columns
-        one = one_lane(parameters)
-        lanes = parameters.lanes
-        answer = data.StructLayout(
-            {
-                "result": data.ArrayLayout(parameters.formats.accumulator_width, lanes),
-                "flags": data.ArrayLayout(flags_layout(), lanes),
-                "error": Error,
-                "register": parameters.register_width,
-            }
-        )
-        arrangement = Arrangement(
-            lanes=lanes,
-            beat=matrix_beat_layout(parameters),
-            operation=one.operation,
-            code=lambda beat, name, lane: beat[name][lane // columns if name == "a" else lane % columns],
-        )
-        return Control(
-            parameters,
-            arrangement,
-            answer,
-            issue=Issue(parameters, arrangement),
-            promotions=ReturningPromotions(parameters, arrangement),
-            places=SinglePlaces(parameters.results, looks_ahead=True),
-        )
+    def drain(self) -> Drain:
+        """The way out."""
+        return Drain(self.parameters.core)
 
     @cached_property
-    def lanes(self):
-        one = one_lane(self.core)
-        return [Accumulator(self.core, one.operation, Lane(self.core)) for _ in range(self.core.lanes)]
+    def lane_parts(self) -> list[list[Any]]:
+        """The lanes, by row and column."""
+        core = self.parameters.core
+        return [[self.lane_type(core) for _ in range(core.columns)] for _ in range(core.rows)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.control = control = self.control
-        i, chunk = widened(m, self.parameters, self.i, self.chunk, matrix_beat_layout(self.parameters.core))
-        for name, _ in i.payload.shape():
-            if name != "register":
-                m.d.comb += control.i.payload[name].eq(i.payload[name])
+        core = self.parameters.core
+        m.submodules.control, m.submodules.drain = control, drain = self.control, self.drain
+        i, chunk = widened(m, self.parameters, self.i, self.chunk, control.i.payload.shape())
         m.d.comb += [
-            control.i.payload.register.eq(Cat(C(0, 1), i.payload.register)),
+            control.i.payload.eq(i.payload),
             control.i.valid.eq(i.valid),
             i.ready.eq(control.i.ready),
             control.chunk.eq(chunk),
-            control.entry.error.eq(control.packed.error),
-            control.entry.register.eq(control.packed.register),
+            control.freed.eq(drain.taken.takes),
+            control.freed_tile.eq(drain.taken.tile),
+            drain.ended.eq(control.at[-1]),
+            self.o.payload.eq(drain.o.payload),
+            self.o.valid.eq(drain.o.valid),
+            drain.o.ready.eq(self.o.ready),
         ]
-        for number, lane in enumerate(self.lanes):
-            m.submodules[f"lane_{number}"] = lane
-            m.d.comb += [there.eq(operation) for there, operation in zip(lane.at, control.at)]
-            m.d.comb += [
-                lane.a.eq(control.a[number]),
-                lane.b.eq(control.b[number]),
-                lane.issued_flags.eq(control.issued_flags[number]),
-                control.promoted[number].eq(lane.promoted),
-                control.flags[number].eq(lane.flags),
-                control.entry.result[number].eq(lane.code),
-                *([control.entry.flags[number].eq(lane.flags)] if self.flags else []),
-            ]
-        row = Signal(range(self.rows))
-        o, first = self.o.payload, control.o.payload
-        refused = first.error != Error.NONE
-        ends = (row == self.rows - 1) | refused
-        m.d.comb += [
-            self.o.valid.eq(control.o.valid),
-            control.o.ready.eq(self.o.ready & ends),
-            o.error.eq(first.error),
-            o.register.eq(first.register[1:]),
-            o.last_row.eq(ends),
-        ]
-        if self.rows > 1:
-            m.d.comb += o.row.eq(row)
-        with m.If(self.o.valid & self.o.ready):
-            m.d.sync += row.eq(row + 1)
-            with m.If(ends):
-                m.d.sync += row.eq(0)
-        with m.Switch(row):
-            for r in range(self.rows):
-                with m.Case(r):
-                    for c in range(self.columns):
-                        with m.If(~refused):
-                            m.d.comb += o.result[c].eq(first.result[r * self.columns + c])
-                            if self.flags:
-                                m.d.comb += o.flags[c].eq(first.flags[r * self.columns + c])
+        rows, columns = (self._factors(m, name) for name in ("a", "b"))
+        ahead = Signal(lane_control_layout(core), name="ahead")
+        for name, value in lane_control(core, control.at, drain.taken, ahead=2).items():
+            m.d.comb += Value.cast(ahead[name]).eq(value)
+        for row in range(0, core.rows, GROUP):
+            for column in range(0, core.columns, GROUP):
+                self._group(m, rows, columns, ahead, row, column)
+        for row, lanes in enumerate(self.lane_parts):
+            for column, lane in enumerate(lanes):
+                m.submodules[f"lane_{row}_{column}"] = lane
+                if row + 1 < core.rows:
+                    m.d.comb += lane.below.eq(self.lane_parts[row + 1][column].drained)
+        m.d.comb += [arrived.eq(lane.drained) for arrived, lane in zip(drain.arrived, self.lane_parts[0], strict=True)]
         return m
+
+    def _factors(self, m: Module, name: str) -> list[Any]:
+        """Return the factors of all rows or of all columns, behind the rank ``normal``."""
+        control, factors = self.control, []
+        for number, operand in enumerate(getattr(control, name)):
+            m.submodules[f"{name}_{number}"] = factor = Operand(self.parameters.core, is_second=name == "b")
+            m.d.comb += [
+                factor.i.eq(operand),
+                factor.format.eq(control.format),
+                factor.accumulator_format.eq(control.accumulator_format),
+                factor.promotes.eq(control.promotes),
+            ]
+            factors.append(factor.o)
+        return factors
+
+    def _group(self, m: Module, rows: list[Any], columns: list[Any], ahead: Any, row: int, column: int) -> None:
+        """Give a group of lanes copies of its own: of its factors and of the control."""
+        core = self.parameters.core
+        kind, name = core.multiplier, f"{row}_{column}"
+        its_rows, its_columns = range(core.rows)[row:][:GROUP], range(core.columns)[column:][:GROUP]
+        a = {at: copied(m, f"a_{at}_of_{name}", rows[at], kind) for at in its_rows}
+        b = {at: copied(m, f"b_{at}_of_{name}", columns[at], kind) for at in its_columns}
+        control = copied(m, f"control_of_{name}", ahead, kind)
+        for at in its_rows:
+            for across in its_columns:
+                lane = self.lane_parts[at][across]
+                m.d.comb += [lane.a.eq(a[at]), lane.b.eq(b[across]), lane.control.eq(control)]

@@ -6,14 +6,36 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from golden.formats import FP32
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 from hdl.definitions import PowerOfTwo, Roundings, Whole
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["MatrixParameters"]
+__all__ = ["GROUP", "MatrixParameters"]
 
-#: Far more than any device holds.
-_MOST = 64
+#: Rows and columns of a group of lanes, which shares copies of its operands and its control.
+GROUP = 4
+
+_MOST = 64  # far more than any device holds
+_LEAST_PLACES = 16  # a queue of fewer words is no smaller
+
+#: The register ranks from the issue of an operation on. Behind `normal` an operand is a normalised significand, behind
+#: `copies` each group of lanes has its own, behind `round` lies a result, and behind `pack` its code.
+_RANKS = (
+    "unpack",
+    "normal",
+    "copies",
+    "operands",
+    "product",
+    "read",
+    "compare",
+    "shift",
+    "align",
+    "add",
+    "normalise",
+    "round",
+    "pack",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +67,7 @@ class MatrixParameters(MacParameters):
         ),
     ] = (Rounding.NEAREST_EVEN,)
     # Without a definition: an array has no choice of these.
-    stages: int = field(init=False, default=11)
+    stages: int = field(init=False, default=len(_RANKS) + 1)
     counters: bool = field(init=False, default=False)
     random_bits: int = field(init=False, default=DEFAULT_RANDOM_BITS)
 
@@ -58,6 +80,68 @@ class MatrixParameters(MacParameters):
             )
 
     @property
-    def lanes(self) -> int:
-        """Number of lanes."""
-        return self.rows * self.columns
+    def ranks(self) -> tuple[str, ...]:
+        """The steps followed by a register rank."""
+        return ("input", *_RANKS)
+
+    @property
+    def operation_ranks(self) -> tuple[str, ...]:
+        """The ranks from the issue of an operation to the code of its result."""
+        return _RANKS
+
+    def position(self, step: str) -> int:
+        """Return the number of ranks between an operation's issue and a step."""
+        return _RANKS.index(step)
+
+    def behind(self, step: str) -> int:
+        """Return the number of ranks between an operation's issue and the end of a step."""
+        return _RANKS.index(step) + 1
+
+    @property
+    def latency(self) -> int:
+        """Cycles from the last beat of a tile to its first row at level 0."""
+        # The rank of the beat; queue of tiles and the rank behind it; group, lane and chain; queue of rows.
+        return 1 + len(_RANKS) + 2 + 3 + 1 + bool(self.widened)
+
+    @property
+    def accumulate_latency(self) -> int:
+        """Cycles until the same tile can take its next beat: from reading the accumulators to having written them."""
+        return self.behind("normalise") + 1 - self.position("product")
+
+    @property
+    def chunk_delay(self) -> int:
+        """Cycles from the issue of a beat until the facts about its chunk are known."""
+        return 2
+
+    @property
+    def normalises(self) -> bool:
+        """Whether a partial sum may be a subnormal of a format that its total has normal numbers for."""
+        return 1 in self.levels and not self.formats.flushes
+
+    @property
+    def returning_position(self) -> int:
+        """Ranks between the issue of the product that ends a chunk and the issue of its promotion."""
+        # Its result is there behind `round`, or one rank later; the promotion takes it in front of `operands`.
+        return self.behind("round") + self.normalises - self.position("operands")
+
+    @property
+    def zeros(self) -> tuple[int, int]:
+        """Exponents of the factors `a` and `b` if they are zero: any product with them lies below all numbers."""
+        greatest = max(fmt.exponent_field_max + 1 for fmt in self.formats.operands)
+        bias = max(
+            self.formats.product_bias(operand, to) + 1
+            for operand in self.formats.operands
+            for to in self.formats.accumulators
+        )
+        # Less two, so that a product of 0 is neither the larger addend nor one at the place of the smallest exponent.
+        return -2 - max(greatest + bias, 0), -2 - greatest
+
+    @property
+    def places(self) -> int:
+        """Depth of the queue of rows: while the rows of one tile leave, those of the next one arrive."""
+        return max(_LEAST_PLACES, 1 << (2 * self.rows - 1).bit_length())
+
+    @property
+    def has_fp32_promotions(self) -> bool:
+        """Whether promotions may lead to fp32."""
+        return 1 in self.levels and FP32 in self.formats.accumulators

@@ -20,7 +20,7 @@ __all__ = ["MEMORY", "EngineBench", "Refused"]
 #: Bytes of memory.
 MEMORY = 1 << 16
 _CYCLE = 2
-_PATIENCE = 400_000
+_PATIENCE = 40_000
 
 
 class Refused(Exception):
@@ -42,6 +42,8 @@ class EngineBench:
             AxiBus.from_prefix(dut, "m_axi"), dut.aclk, dut.aresetn, reset_active_level=False, size=MEMORY
         )
         self.width = len(dut.m_axi_wstrb)
+        #: What the registers of a command hold.
+        self.held: dict[str, int] = {}
         #: Words that were read, bytes that were written.
         self.read_words: set[int] = set()
         self.written: set[int] = set()
@@ -57,7 +59,7 @@ class EngineBench:
             return await read(address, length)
 
         async def watched_write(address: int, data: bytes) -> None:
-            if self.bad_writes & set(range(address, address + len(data))):
+            if not self.bad_writes.isdisjoint(range(address, address + len(data))):
                 raise OSError
             self.written |= set(range(address, address + len(data)))
             await write(address, data)
@@ -79,6 +81,7 @@ class EngineBench:
 
     async def reset(self, cycles: int = 4) -> None:
         self.dut.aresetn.value = 0
+        self.held.clear()
         await ClockCycles(self.dut.aclk, cycles)
         self.dut.aresetn.value = 1
         await ClockCycles(self.dut.aclk, 2)
@@ -95,6 +98,7 @@ class EngineBench:
             ram.read_if.ar_channel, ram.read_if.r_channel,
         ):  # fmt: skip
             channel.set_pause_generator(pauses() if share else None)
+            channel.pause = False  # the generator that ends may have paused it
 
     @property
     def memory(self) -> np.ndarray:
@@ -122,8 +126,11 @@ class EngineBench:
         return register_named(name).fields_of(await self.read(name))
 
     async def submit(self, command: Command) -> None:
+        """Write the registers that differ from the last command, and submit it."""
         for name, word in command.registers().items():
-            await self.write(name, word)
+            if self.held.get(name, 0) != word:
+                await self.write(name, word)
+                self.held[name] = word
         await self.write("SUBMIT", command.tag)
 
     async def result(self) -> dict[str, int]:
@@ -134,6 +141,13 @@ class EngineBench:
         await self.write("RESULT", 0)
         assert found["valid"]
         return found
+
+    async def idle(self) -> None:
+        """Wait until the engine is not busy."""
+        for _ in range(_PATIENCE):
+            if not (await self.fields("STATUS"))["busy"]:
+                return
+        raise AssertionError("still busy")
 
     async def expect(self, command: Command, expected: np.ndarray, flags: int | None, error: int = 0) -> None:
         """Wait for the end of a command and compare its result, all of the memory, and what was touched."""

@@ -13,7 +13,7 @@ from golden.rounding import Rounding
 from hdl.matrix_engine.parameters import EngineParameters
 from hdl.matrix_engine.registers import FORMAT_CODES, register_named
 
-__all__ = ["Command", "Matrix", "memory_with", "random_command"]
+__all__ = ["Command", "Matrix", "changed", "memory_with", "random_command"]
 
 
 @dataclass(frozen=True)

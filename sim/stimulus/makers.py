@@ -8,6 +8,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.counted import CountingMaker
 from sim.stimulus.mac import MacMaker
+from sim.stimulus.matrix import MatrixMaker
 from sim.stimulus.rounded import RoundedMaker, takes_modes_or_widens
 from sim.stimulus.vector import VectorMaker
 
@@ -15,11 +16,11 @@ __all__ = ["maker_of", "reduction_scenarios"]
 
 
 def maker_of(core: Any, port: Port, seed: int, unit: str, effort: float) -> MacMaker:
-    """Return the maker of the scenarios of a multiply-accumulate unit, of one lane or several.
+    """Return the maker of the scenarios of a multiply-accumulate unit, of one lane, several, or an array.
 
     Parameters
     ----------
-    core : MultiplyAccumulate or VectorMac
+    core : MultiplyAccumulate, VectorMac or MatrixMac
     port : Port
         Of the unit, which may have other ports around the core.
     seed : int
@@ -29,7 +30,10 @@ def maker_of(core: Any, port: Port, seed: int, unit: str, effort: float) -> MacM
     """
     parts: list[type[MacMaker]] = [CountingMaker] if port.counters else []
     parts += [RoundedMaker] if takes_modes_or_widens(core) else []
-    parts += [VectorMaker if hasattr(core, "lanes") else MacMaker]
+    if hasattr(core, "columns"):
+        parts += [MatrixMaker]
+    else:
+        parts += [VectorMaker if hasattr(core, "lanes") else MacMaker]
     combined: type[MacMaker] = type("CombinedMaker", tuple(parts), {})
     return combined(core, port, seed, unit, effort)
 

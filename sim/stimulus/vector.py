@@ -103,19 +103,23 @@ class VectorMaker(MacMaker):
 
     def _packed(self, chains: list[Chain]) -> list[list[Row]]:
         """Return rows with a different chain in each lane, if there are enough similar ones."""
-        alike: dict[Any, deque[Chain]] = {}
-        for chain in chains:
-            key = tuple(
-                (segment.format, segment.level, len(segment.a), segment.chunk, *segment.modes) for segment in chain
-            )
-            alike.setdefault(key, deque()).append(chain)
         rows = []
-        for key, queue in alike.items():
+        for key, queue in self.alike(chains).items():
             count = self.elements(key[0][1])
             while queue:
                 rows.append(self.row([queue.popleft() for _ in range(min(count, len(queue)))]))
         self.rng.shuffle(rows)
         return rows
+
+    def alike(self, chains: list[Chain]) -> dict[Any, deque[Chain]]:
+        """Return chains in groups that a row can hold: equal in all but their operands."""
+        groups: dict[Any, deque[Chain]] = {}
+        for chain in chains:
+            key = tuple(
+                (segment.format, segment.level, len(segment.a), segment.chunk, *segment.modes) for segment in chain
+            )
+            groups.setdefault(key, deque()).append(chain)
+        return groups
 
     def row(self, chains: list[Chain], *, in_order: bool = False) -> list[Row]:
         """Return the row in which these chains, which are alike, have some elements and random products the others.

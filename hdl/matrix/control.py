@@ -1,0 +1,234 @@
+# amaranth: UnusedElaboratable=no
+# A part is created together with its unit, which may never be elaborated.
+"""The control of an array of lanes: it decides once for all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import C, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.cores.operand import split_code
+from hdl.cores.words import named, record
+from hdl.mac.chunks import Chunks
+from hdl.mac.decode import decode_control, decoded_control
+from hdl.mac.hazards import WaitsBehindRank
+from hdl.mac.operation import Flight, operation_layout
+from hdl.mac.ports import Error, rounding_fields
+from hdl.matrix.operands import split_layout
+from hdl.matrix.parameters import MatrixParameters
+from hdl.matrix.ports import matrix_beat_layout
+
+__all__ = ["MatrixControl"]
+
+
+class MatrixControl(wiring.Component):
+    """Issue one operation a cycle to all lanes: a promotion, otherwise the products of a beat.
+
+    A beat is decoded and held, and waits while
+
+    - a promotion is issued: `returning_position` cycles after the product that ended the chunk, whose place is thereby
+      known long before;
+    - a product of its tile was issued less than `accumulate_latency` cycles ago;
+    - it has level 0, and a promotion may have yet to write its tile;
+    - it gives a result, and the results of its tile from before still await their way out.
+
+    Nothing stalls after its issue: each tile has a place for its results in every lane.
+
+    Parameters
+    ----------
+    parameters : MatrixParameters
+
+    Ports
+    -----
+    i : stream of matrix_beat_layout, in
+    chunk : unsigned(chunk_bits), in
+    freed : in
+        The results of the tile `freed_tile` have left the lanes.
+    freed_tile : in
+    a, b : arrays of split_layout, out
+        The operands of the issued operation.
+    format, accumulator_format : out
+        The formats of the issued operation.
+    promotes : out
+        The issued operation is a promotion.
+    at : array of operation_layout, out
+        The operation as issued and behind each rank.
+
+    Attributes
+    ----------
+    held, held_valid : Signal
+        State that proofs refer to: the decoded beat to issue, and whether there is one.
+    waiting : WaitsBehindRank
+        Its ``rows`` are state that proofs refer to.
+    is_blocked : Signal
+        State that proofs refer to: the held beat waits for anything but an earlier product of its tile.
+    pending : Signal
+        State that proofs refer to: the tiles whose results are under way, from their issue until they have left.
+    others, cycles_of_others : Signal
+        State that proofs refer to: whether operations of a level with chunks may be in flight, and for how many cycles.
+    flight, chunks : Component
+        Their classes document the state that proofs refer to.
+    """
+
+    def __init__(self, parameters: MatrixParameters) -> None:
+        self.parameters = parameters
+        formats, beat = parameters.formats, matrix_beat_layout(parameters)
+        split, self._operation = split_layout(formats), operation_layout(parameters)
+        super().__init__(
+            {
+                "i": In(stream.Signature(beat)),
+                "chunk": In(parameters.chunk_bits),
+                "freed": In(1),
+                "freed_tile": In(parameters.register_width),
+                "a": Out(split).array(parameters.rows),
+                "b": Out(split).array(parameters.columns),
+                "format": Out(self._operation["format"].shape),
+                "accumulator_format": Out(self._operation["accumulator_format"].shape),
+                "promotes": Out(1),
+                "at": Out(self._operation).array(len(parameters.operation_ranks) + 1),
+            }
+        )
+        self._decoded = data.StructLayout(
+            {
+                "a": data.ArrayLayout(split, parameters.rows),
+                "b": data.ArrayLayout(split, parameters.columns),
+                **decoded_control(beat),
+            }
+        )
+        self.held, self.held_valid = Signal(self._decoded), Signal()
+        self.waiting, self.is_blocked = WaitsBehindRank(parameters.accumulate_latency), Signal()
+        self.pending = Signal(parameters.registers)
+        self.others, self.cycles_of_others = Signal(name="others_in_flight"), Signal(range(parameters.stages + 1))
+        self.flight, self.chunks = Flight(parameters, self._operation), Chunks(parameters)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        parameters, held, held_valid = self.parameters, self.held, self.held_valid
+        m.submodules.flight, m.submodules.waiting = flight, waiting = self.flight, self.waiting
+        at = flight.at
+        m.d.comb += [there.eq(here) for there, here in zip(self.at, at, strict=True)]
+        for name, lanes in (("a", self.a), ("b", self.b)):
+            m.d.comb += [lane.eq(held[name][place]) for place, lane in enumerate(lanes)]
+
+        decoded = Signal(self._decoded, name="decoded")
+        m.d.comb += decoded.eq(record(self._decoded, self._decode(m)))
+        go = named(m, "go", ~(waiting.waits | self.is_blocked))
+        load, issued = named(m, "load", ~held_valid | go), named(m, "issued", held_valid & go)
+        with m.If(load):
+            m.d.sync += [held.eq(decoded), held_valid.eq(self.i.valid)]
+        register = self.i.payload.register
+        is_same = named(m, "is_same", held.register == register)
+        recent = at[1 : parameters.accumulate_latency - 1]
+        m.d.comb += [
+            self.i.ready.eq(load),
+            waiting.load.eq(load),
+            waiting.leaving.eq(held_valid & held.is_sound & is_same),
+            waiting.in_flight.eq(Cat(each.is_product & (each.register == register) for each in recent)),
+        ]
+        self._reserve(m, issued)
+        self._block(m, load, decoded, is_same)
+        self._issue(m, issued)
+        return m
+
+    def _decode(self, m: Module) -> dict[str, Value]:
+        parameters, beat = self.parameters, self.i.payload
+        layout = split_layout(parameters.formats)
+
+        def operands(name: str) -> Value:
+            splits = [split_code(m, parameters.operands, beat.format, code) for code in beat[name]]
+            return Cat(record(layout, vars(split)) for split in splits)
+
+        return {"a": operands("a"), "b": operands("b"), **decode_control(m, parameters, beat, C(0, 1))}
+
+    def _reserve(self, m: Module, issued: Value) -> None:
+        """Mark the tile of an issued beat that gives a result, until that has left the lanes."""
+        parameters, held = self.parameters, self.held
+        tiles = range(parameters.registers)
+        taken = Cat((held.register == tile) & issued & held.gives_result for tile in tiles)
+        freed = Cat((self.freed_tile == tile) & self.freed for tile in tiles)
+        m.d.sync += self.pending.eq((self.pending & ~freed) | taken)
+
+    def _block(self, m: Module, load: Value, decoded: Any, is_same: Value) -> None:
+        """Find one cycle ahead whether the beat that is then held must wait."""
+        parameters, held = self.parameters, self.held
+        # The held beat may be issued now, and its tile is not marked yet.
+        would_wait = self._is_pending(self.i.payload.register) | (self.held_valid & held.gives_result & is_same)
+        lacks_place = Mux(
+            load,
+            decoded.gives_result & would_wait,
+            held.gives_result & self._is_pending(held.register),
+        )
+        blocked: Value = named(m, "lacks_place", lacks_place)
+        if parameters.has_chunks:
+            before = self.at[parameters.returning_position - 1]
+            blocked |= before.promote
+            if 0 in parameters.levels:
+                is_chain = Mux(load, decoded.is_chain, held.is_chain)
+                blocked |= is_chain & (self.others | self._offers_chunk)
+                self._settle(m)
+        m.d.sync += self.is_blocked.eq(blocked)
+
+    def _is_pending(self, tile: Value) -> Value:
+        return Cat(bit & (tile == number) for number, bit in enumerate(self.pending)).any()
+
+    @property
+    def _offers_chunk(self) -> Value:
+        return self.held_valid & ~self.held.is_chain & self.held.is_sound
+
+    def _settle(self, m: Module) -> None:
+        """Determine whether operations of levels other than 0 may be in flight, for a product of level 0."""
+        newest, left = self.at[1], self.cycles_of_others
+        recent = named(m, "other_issued", newest.writes & (newest.partial | ~newest.is_product))
+        m.d.sync += [
+            left.eq(Mux(recent, self.parameters.stages, left - (left != 0))),
+            self.others.eq(self._offers_chunk | recent | (left > 1)),
+        ]
+
+    def _issue(self, m: Module, issued: Value) -> None:
+        parameters, held, flight = self.parameters, self.held, self.flight
+        fp32 = len(parameters.accumulators) - 1
+        counts = named(m, "counts", issued & ~held.is_chain & held.is_sound)
+        product = Signal(self._operation, name="product_operation")
+        m.d.comb += [
+            self.format.eq(flight.issued.format),
+            self.accumulator_format.eq(flight.issued.accumulator_format),
+            product.register.eq(held.register),
+            product.format.eq(held.format),
+            product.accumulator_format.eq(Mux(held.is_chain, fp32, held.format)),
+            product.wide.eq(held.is_chain),
+            product.fresh.eq(held.first),
+            product.last.eq(held.last),
+            product.is_product.eq(product.writes),
+            product.partial.eq(counts if parameters.has_chunks else 0),
+            product.wide_total.eq(held.wide_total),
+            product.writes.eq(issued & held.is_sound),
+            product.error.eq(Mux(issued, held.error, Error.NONE)),
+            *(product[name].eq(held[name]) for name in rounding_fields(parameters)),
+        ]
+        if not parameters.has_chunks:
+            m.d.comb += flight.issued.eq(product)
+            return
+        m.submodules.chunks = chunks = self.chunks
+        ended = self.at[parameters.returning_position]
+        promotion = Signal(self._operation, name="promotion")
+        m.d.comb += [
+            chunks.counts.eq(counts),
+            chunks.register.eq(held.register),
+            chunks.first.eq(held.first),
+            chunks.last.eq(held.last),
+            chunks.chunk.eq(self.chunk),
+            flight.facts.eq(chunks.facts),
+            self.promotes.eq(ended.promote),
+            promotion.register.eq(ended.register),
+            promotion.format.eq(ended.format),
+            promotion.accumulator_format.eq(Mux(ended.wide_total, fp32, ended.format)),
+            promotion.wide.eq(ended.wide_total),
+            promotion.fresh.eq(ended.fresh_total),
+            promotion.last.eq(ended.last),
+            promotion.writes.eq(1),
+            *(promotion[name].eq(ended[name]) for name in rounding_fields(parameters)),
+            flight.issued.eq(Mux(ended.promote, promotion.as_value(), product.as_value())),
+        ]

@@ -1,0 +1,51 @@
+"""Registers of each lane's own, where synthesis would merge equal ones into one with many readers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth import C, ClockSignal, Instance, Module, Signal, Value
+
+__all__ = ["copied"]
+
+
+def copied(m: Module, name: str, value: Any, kind: str) -> Any:
+    """Register a value, also where other registers have the same, and return the register, of the same shape.
+
+    In the generic form this is a plain register; it is the one that is simulated and proven. For a family whose
+    synthesis merges equal registers, every bit is a primitive that it must keep.
+
+    Parameters
+    ----------
+    m : Module
+    name : str
+    value : ValueCastable
+    kind : str
+        One of `hdl.cores.multiplier.MULTIPLIERS`.
+    """
+    register = Signal(value.shape(), name=name, reset_less=True)
+    if kind != "ecp5":
+        m.d.sync += register.eq(value)
+        return register
+    bits = Value.cast(value)
+    for place, bit in enumerate(bits):
+        m.submodules[f"{name}_{place}"] = _ecp5(bit, Value.cast(register)[place])
+    return register
+
+
+def _ecp5(bit: Value, q: Value) -> Instance:
+    """Instantiate a TRELLIS_FF without enable and reset, which starts at 0 as every register does."""
+    return Instance(
+        "TRELLIS_FF",
+        a_keep=1,
+        p_GSR="DISABLED",
+        p_CEMUX="1",
+        p_CLKMUX="CLK",
+        p_LSRMUX="LSR",
+        p_SRMODE="LSR_OVER_CE",
+        p_REGSET="RESET",
+        i_CLK=ClockSignal(),
+        i_LSR=C(0, 1),
+        i_DI=bit,
+        o_Q=q,
+    )

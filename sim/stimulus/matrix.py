@@ -1,0 +1,200 @@
+"""The scenarios of an array of lanes: as for the SIMD unit, with one factor for each row and for each column."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from sim.scenario import Scenario
+from sim.stimulus.mac import MacMaker
+from sim.stimulus.mac_coverage import required_edges
+from sim.stimulus.order import Beats
+from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
+from sim.stimulus.rows import Row
+from sim.stimulus.schedule import Table, beats_ahead, details_of
+from sim.stimulus.vector import VectorMaker
+
+__all__ = ["MatrixMaker"]
+
+#: The simulator only runs these scenarios, for a tile takes long there; all run as machine code.
+_IN_SIMULATOR = {"power_up", "steps_sampled", "hazards", "resets_sampled", "mixed_sampled", "all_tiles_end"}
+#: Reductions of every tile that end one right after the other.
+_TURNS = 6
+
+
+class MatrixMaker(VectorMaker):
+    """Makes the scenarios of one unit.
+
+    A tile repeats a scalar chain on its diagonal; the lanes beside it multiply its factors by those of other rows and
+    columns. In the scenario `neighbours` all rows and columns have the factors of the chain.
+    """
+
+    paired = ()
+
+    def elements(self, level: int) -> int:
+        """Return how many elements a tile has."""
+        return int(self.mac.rows) * int(self.mac.columns)
+
+    def required(self) -> set[str]:
+        """Return the bins that must not be empty."""
+        required = MacMaker.required(self)
+        for index, level in self.kinds:
+            head = f"{self.operands[index]}/level_{level}"
+            required |= required_edges(self.operands[index], level, self.chunks)
+            required |= {f"{head}/element_{element}" for element in range(self.elements(level))}
+        levels = self.mac.levels
+        required |= {f"same_row/{before}_then_{after}" for before in levels for after in levels}
+        return required | {f"all_tiles_end/level_{level}" for level in levels}
+
+    def row(self, chains: list[Chain], *, in_order: bool = False) -> list[Row]:
+        """Return the tile that has these chains, which are alike, on its diagonal, as far as there is room."""
+        rows, columns = int(self.mac.rows), int(self.mac.columns)
+        tile = []
+        # The same lanes for all segments of a chain.
+        down, across = self.rng.permutation(rows).tolist(), self.rng.permutation(columns).tolist()
+        whole = len(chains) == rows * columns  # of equal chains
+        for at, segment in enumerate(chains[0]):
+            others = self._others(segment, max(rows, columns))
+            a, b = [other.a for other in others[:rows]], [other.b for other in others[:columns]]
+            if whole:
+                a, b = [segment.a] * rows, [segment.b] * columns
+            else:
+                for one, left, right in zip(chains, down, across, strict=False):
+                    a[left], b[right] = one[at].a, one[at].b
+            elements = []
+            for left in a:
+                for right in b:
+                    element = copy(segment)
+                    element.a, element.b, element.is_known = left, right, False
+                    elements.append(element)
+            shared = {one.name: getattr(segment, one.name) for one in fields(Segment)}
+            tile.append(self.completed(Row(**shared, elements=elements)))
+        return tile
+
+    def _packed(self, chains: list[Chain]) -> list[list[Row]]:
+        """Return tiles with a different chain in each lane of the diagonal, if there are enough similar ones."""
+        rows = []
+        count = min(int(self.mac.rows), int(self.mac.columns))
+        for queue in self.alike(chains).values():
+            while queue:
+                rows.append(self.row([queue.popleft() for _ in range(min(count, len(queue)))]))
+        self.rng.shuffle(rows)
+        return rows
+
+    def to_scenario(self, name: str, beats: Beats) -> Scenario:
+        """Return the scenario that drives these products and expects the rows of their tiles."""
+        table = Table(beats)
+        is_first, is_final = table.edges()
+        rows, columns = int(self.mac.rows), int(self.mac.columns)
+        payload = {
+            "a": self._words(table, "a", rows, columns),
+            "b": self._words(table, "b", columns, 1),
+            "format": table.of_segments("format"),
+            "level": table.of_segments("level"),
+            "register": table.of_segments("register"),
+            "first": table.of_segments("first") & is_first,
+            "last": table.of_segments("last") & is_final,
+        }
+        ends: list[int] = []
+        answers: list[dict[str, int]] = []
+        cases: list[int] = []
+        answered: list[Segment] = []
+        for place in np.flatnonzero(payload["last"] | (table.of_segments("error") != NO_ERROR)).tolist():
+            tile, _ = beats[place]
+            assert isinstance(tile, Row)
+            for row, beat in enumerate(self._rows_of(tile)):
+                answers.append(beat)
+                cases.append(len(answered) + row * columns)
+                ends.append(place)
+            for element in tile.elements:
+                element.register = tile.register
+            answered += tile.elements
+        return Scenario(
+            name=name,
+            payloads=self.port.request.pack(**payload, **self.further_columns(beats)),
+            answers=self.port.answer.pack(
+                **{key: np.array([one[key] for one in answers], object) for key in self.port.answer.widths}
+            ),
+            case=np.array(cases),
+            chunks=table.of_segments("chunk"),
+            pauses=table.pauses(),
+            ends=np.array(ends),
+            details=details_of(answered),
+        )
+
+    def _words(self, table: Table, side: str, count: int, step: int) -> Any:
+        """Return the factors of all rows, or of all columns, as words: those of every `step`-th element of a tile."""
+        width = self.port.request.widths[side] // count
+        codes = np.zeros((len(table.which), count), np.int64)
+        beats_of = np.split(np.argsort(table.which, kind="stable"), np.cumsum(np.bincount(table.which))[:-1])
+        for tile, at in zip(table.segments, beats_of, strict=True):
+            assert isinstance(tile, Row)
+            fmt = self.operands[tile.format] if tile.format < len(self.operands) else self.operands[0]
+            neutral = [fmt.sign_mask] if side == "a" else [fmt.one]
+            products = [getattr(tile.elements[number * step], side) or neutral for number in range(count)]
+            codes[at] = np.array(products)[:, table.place[at]].T
+        words = [sum(code << width * place for place, code in enumerate(every)) for every in codes.tolist()]
+        return np.array(words, object)
+
+    def _rows_of(self, tile: Row) -> list[dict[str, int]]:
+        """Return the fields of the answers of a tile: one for each row, or the one of a refusal."""
+        columns, rows = int(self.mac.columns), int(self.mac.rows)
+        width = self.port.answer.widths["result"] // columns
+        common = {"error": tile.error, "register": tile.register}
+        if tile.error != NO_ERROR:
+            return [common | {"result": 0, "flags": 0, "row": 0, "last_row": 1}]
+        answers = []
+        for row in range(rows):
+            elements = tile.elements[row * columns :][:columns]
+            result = sum(element.result << width * at for at, element in enumerate(elements))
+            flags = sum(element.flags << 5 * at for at, element in enumerate(elements))
+            answers.append(common | {"result": result, "flags": flags, "row": row, "last_row": int(row == rows - 1)})
+        return answers
+
+    def scenarios(self) -> list[Scenario]:
+        """Return all scenarios."""
+        made = [*MacMaker.scenarios(self), self.all_tiles_end()]
+        for scenario in made:
+            scenario.is_bulk |= scenario.name not in _IN_SIMULATOR
+        return made
+
+    def all_tiles_end(self) -> Scenario:
+        """End all tiles in neighbouring cycles, several times, with refusals between them, while rows may not leave."""
+
+        def chains() -> list[Chain]:
+            made: list[Chain] = []
+            for index, level in self.kinds * _TURNS:
+                length = int(self.rng.integers(1, 5))
+                made += [[self.segment(index, level, length)] for _ in range(self.mac.registers)]
+                made.append([self.segment(0, self._refused_level(), 1, error=UNSUPPORTED)])
+                self.bins[f"all_tiles_end/level_{level}"] += 1
+            return made
+
+        scenario = self.make("all_tiles_end", chains)
+        lengths = self.rng.integers(20, 120, 32)
+        scenario.takes = np.repeat(np.arange(32) % 2 == 0, lengths)
+        return scenario
+
+    def full_queue(self) -> Scenario:
+        """Take nothing for so long that every tile waits."""
+        return MacMaker.full_queue(self)
+
+    def throughput(self) -> list[Scenario]:
+        """Leave out answers in every cycle: the rows of a tile take more."""
+        return [one for one in MacMaker.throughput(self) if not one.name.startswith("throughput_of_answers")]
+
+    def cycles(self, level: int, ends_chunk: list[bool]) -> int:
+        """Return the cycles that products take in rotation: each promotion has its cycle."""
+        cycle, promotions, issued = 0, set(), []
+        for ends in ends_chunk:
+            while cycle in promotions:
+                cycle += 1
+            issued.append(cycle)
+            if ends:
+                promotions.add(cycle + self.mac.parameters.returning_position)
+            cycle += 1
+        ahead = beats_ahead(self.mac)
+        return issued[-1 - ahead] + 1 + ahead
