@@ -1,4 +1,4 @@
-"""``python -m hdl``: Verilog of one unit with chosen parameters, or of every unit."""
+"""``python -m hdl``: Verilog of one unit with chosen parameters, or of every unit; registers of the matrix engine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hdl.catalogue import Kind, released
 from hdl.fusesoc import to_core
+from hdl.matrix_engine.documents import filled, to_header, to_markdown
 from hdl.verilog import to_verilog
 
 __all__ = ["main"]
@@ -18,12 +19,13 @@ __all__ = ["main"]
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m hdl",
-        description="Generate the units as Verilog.",
+        description="Generate the units as Verilog, and the registers of the matrix engine as a C header or a table.",
         epilog="examples:\n"
         "  %(prog)s verilog mac --operands cbfloat16 -o mac.v                # one unit\n"
         "  %(prog)s verilog convert --source float32 --destination cbfloat16 # on standard output\n"
         "  %(prog)s verilog mac --help                                       # parameters of a unit\n"
-        "  %(prog)s verilog all                                              # every released unit, in build/verilog",
+        "  %(prog)s verilog all                                              # every released unit, in build/verilog\n"
+        "  %(prog)s header -o matrix_engine.h                                # registers of the matrix engine, for C",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -42,7 +44,18 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--name", help="name of the top module (default: that of the unit)")
         one.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
         one.set_defaults(run=_write_one, kind=kind)
+    header = commands.add_parser("header", help="write the registers of the matrix engine as a C header")
+    header.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
+    header.set_defaults(run=lambda given: _give(given.output, to_header()))
+    registers = commands.add_parser("registers", help="write the registers of the matrix engine as a Markdown table")
+    registers.add_argument("--page", dest="output", type=Path, metavar="FILE", help="renew the table in this page")
+    registers.set_defaults(run=_write_registers)
     return parser
+
+
+def _write_registers(given: argparse.Namespace) -> None:
+    page = given.output
+    _give(page, to_markdown() if page is None else filled(page.read_text(encoding="utf-8")))
 
 
 def _write(path: Path, text: str) -> None:
@@ -65,12 +78,17 @@ def _write_one(given: argparse.Namespace) -> None:
         for name, definition in given.kind.parameters.definitions().items()
     }
     text = to_verilog(given.kind.component(**parameters), given.name or given.kind.command.replace("-", "_"))
-    if given.output is None:
+    _give(given.output, text)
+
+
+def _give(output: Path | None, text: str) -> None:
+    """Write a text to a file, or to standard output."""
+    if output is None:
         sys.stdout.write(text)
         sys.stdout.flush()  # report a full disk here rather than at exit
         return
-    _write(given.output, text)
-    print(f"{given.output}: {text.count(chr(10))} lines")
+    _write(output, text)
+    print(f"{output}: {text.count(chr(10))} lines")
 
 
 def _write_all(given: argparse.Namespace) -> None:

@@ -2,6 +2,9 @@
 
 All give the same bits. An argument, `backend` or the variable ``CBFLOAT_BACKEND`` forces one. Otherwise the compiled
 kernels serve a request unless they refuse it, and NumPy serves the rest.
+
+Other distributions bring back ends, too: as entry points of the group ``cbfloat.backends``, each a function without
+arguments that returns one. They are asked for by name only, and never listed, tried or loaded otherwise.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from golden.nearest import did_you_mean
 __all__ = ["ProductBackend", "as_backend", "backend", "backends", "forced", "serve"]
 
 _VARIABLE = "CBFLOAT_BACKEND"
+_GROUP = "cbfloat.backends"
 
 
 @runtime_checkable
@@ -40,6 +44,8 @@ _NUMPY = NumPy()
 #: By name, fastest first.
 _known: dict[str, ProductBackend] = {each.name: each for each in (Kernels(), _NUMPY, ExactIntegers())}
 _kernels = _known["kernels"]
+#: Those of other distributions that have been asked for.
+_loaded: dict[str, ProductBackend] = {}
 
 # One setting for the process, like the kernels' path, so that threads of other libraries have it, too.
 _forced: ProductBackend | None = None
@@ -52,7 +58,8 @@ def backends() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        ``"kernels"`` (compiled; only with a library), ``"numpy"`` and ``"exact"`` (exact integers, very slow).
+        ``"kernels"`` (compiled; only with a library), ``"numpy"`` and ``"exact"`` (exact integers, very slow). Those
+        that other distributions bring are not listed: they may take long, as a simulation does.
     """
     return tuple(name for name in _known if name != "kernels" or len(library.paths()) > 1)
 
@@ -68,16 +75,35 @@ def as_backend(given: object, argument: str = "backend") -> ProductBackend:
         If there is none of that name.
     """
     if isinstance(given, str):
-        if given not in backends():
-            meant = did_you_mean(given, backends())
-            raise ValueError(f"{argument}: got {given!r}, must be one of {', '.join(backends())}{meant}")
-        return _known[given]
+        if given in backends():
+            return _known[given]
+        if given not in _loaded:
+            _loaded[given] = _from_outside(given, argument)
+        return _loaded[given]
     if isinstance(given, type) or not isinstance(given, ProductBackend):
         raise TypeError(
             f"{argument}: got {given!r}, must be one of {', '.join(backends())}, or an object with name, obstacle and "
             "compute"
         )
     return given
+
+
+def _from_outside(name: str, argument: str) -> ProductBackend:
+    """Return the back end of this name that another distribution brings."""
+    from importlib import metadata  # takes longer to import than the rest of this module
+
+    brought = {each.name: each for each in metadata.entry_points(group=_GROUP)}
+    if name not in brought:
+        allowed = (*backends(), *sorted(brought))
+        raise ValueError(f"{argument}: got {name!r}, must be one of {', '.join(allowed)}{did_you_mean(name, allowed)}")
+    place = f"the entry point {brought[name].value} of the group {_GROUP}"
+    try:
+        found = brought[name].load()()
+    except ImportError as missing:
+        raise ValueError(f"{argument}: got {name!r}, but {place} cannot be loaded: {missing}") from missing
+    if isinstance(found, type) or not isinstance(found, ProductBackend):
+        raise TypeError(f"{argument}: got {name!r}, but {place} gave {found!r}, must have name, obstacle and compute")
+    return found
 
 
 def backend(name: str | ProductBackend) -> AbstractContextManager[None]:
@@ -89,7 +115,8 @@ def backend(name: str | ProductBackend) -> AbstractContextManager[None]:
     Parameters
     ----------
     name : str or ProductBackend
-        One of `backends`, or an object with the attributes of `golden.ProductBackend`.
+        One of `backends`, one that another distribution brings, such as ``"simulated"`` of `hdl.engine`, or an object
+        with the attributes of `golden.ProductBackend`.
 
     Raises
     ------

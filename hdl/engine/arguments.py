@@ -147,9 +147,7 @@ def result_shape(given: Operands) -> tuple[int, ...]:
 
 def _as_array(given: ArrayLike, argument: str) -> NDArray[Any]:
     if isinstance(given, np.ma.MaskedArray):
-        raise TypeError(
-            f"{argument}: got a masked array, must be an array without a mask; filled(value) replaces those"
-        )
+        raise TypeError(f"{argument}: got a masked array, must be an array without a mask; filled(value) makes one")
     try:
         return np.asarray(given)
     except (TypeError, ValueError) as error:
@@ -158,9 +156,7 @@ def _as_array(given: ArrayLike, argument: str) -> NDArray[Any]:
 
 def _as_values(array: NDArray[Any], argument: str) -> NDArray[np.float32]:
     if array.dtype not in (np.float32, np.float16):
-        raise TypeError(
-            f"{argument}: got {array.dtype}, must be codes (unsigned) or float32; astype(np.float32) rounds"
-        )
+        raise TypeError(f"{argument}: got {array.dtype}, must be unsigned codes or float32; astype(np.float32) rounds")
     return (
         np.ascontiguousarray(array, np.float32) if array.dtype != np.float32 else array.astype(np.float32, copy=False)
     )

@@ -27,12 +27,11 @@ def _table(fmt: FloatFormat) -> NDArray[np.uint32]:
     sign = codes >> (fmt.width - 1)
     exponent_field = codes >> fmt.fraction_bits & ((1 << fmt.exponent_bits) - 1)
     fraction = codes & ((1 << fmt.fraction_bits) - 1)
-    is_subnormal = exponent_field == 0
+    is_subnormal, is_special = exponent_field == 0, exponent_field == (1 << fmt.exponent_bits) - 1
     # Small integers times powers of two: float64 holds them, and their float32 values, exactly.
     significand = np.where(is_subnormal, fraction, fraction + (1 << fmt.fraction_bits)).astype(np.float64)
     exponent = np.where(is_subnormal, 1, exponent_field) - fmt.bias - fmt.fraction_bits
-    found = np.ldexp(significand, exponent).astype(np.float32).view(np.uint32)
-    is_special = exponent_field == (1 << fmt.exponent_bits) - 1
+    found = np.ldexp(significand, np.where(is_special, 0, exponent)).astype(np.float32).view(np.uint32)
     found = np.where(is_special, np.where(fraction == 0, FP32.inf, FP32.nan), found)
     signs = np.where(is_special & (fraction != 0), 0, sign << 31)
     return (found.astype(np.int64) | signs).astype(np.uint32)

@@ -90,7 +90,7 @@ def describe(read: Callable[[Register], dict[str, int]]) -> Features:
     found = read(register_named("ID"))
     if found["identity"] != IDENTITY:
         raise TransportError(
-            f"ID: got {found['identity']:#06x} in its upper half, must be {IDENTITY:#06x}: no matrix engine answers here"
+            f"ID: got {found['identity']:#06x} in its upper half, must be {IDENTITY:#06x}: no matrix engine is here"
         )
     if found["version"] != VERSION:
         raise TransportError(
@@ -214,7 +214,7 @@ class Device:
                 seen, since = products, time.monotonic()
             elif time.monotonic() - since > self.patience:
                 raise EngineStuck(
-                    f"no product in {self.patience:g} s; the engine's state: {self.fields('STATUS')}, {self.fields('ID')}"
+                    f"no product in {self.patience:g} s; STATUS: {self.fields('STATUS')}; is its memory there?"
                 )
             note()
             self.transport.wait(_POLL)

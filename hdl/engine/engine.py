@@ -23,7 +23,7 @@ from hdl.engine.requests import RequestLike, obstacle_of, product_of
 from hdl.engine.serial_line import SerialBridge, open_port
 from hdl.engine.simulated import Simulation
 from hdl.engine.transport import Region, Transport
-from hdl.matrix_engine import MatrixEngine
+from hdl.matrix_engine.matrix_engine import MatrixEngine
 
 __all__ = ["Engine"]
 
@@ -165,8 +165,8 @@ class Engine:
             If a file cannot be mapped, or no engine answers.
         """
         region = Region(*memory)
-        files = {"memory_path": memory_path, "memory_offset": memory_offset}
-        return cls(Mapped(path, memory=region, offset=offset, **files), patience=patience)
+        transport = Mapped(path, memory=region, offset=offset, memory_path=memory_path, memory_offset=memory_offset)
+        return cls(transport, patience=patience)
 
     def matmul(
         self,
@@ -221,9 +221,8 @@ class Engine:
         """
         features, fmt = self._device.features, as_format(operand, "operand")
         if not is_among(fmt, features.operands):
-            raise ValueError(
-                f"operand: got {fmt}, must be one of {', '.join(features.operands)}, as the engine is built"
-            )
+            allowed = ", ".join(features.operands)
+            raise ValueError(f"operand: got {fmt}, must be one of {allowed}, as the engine is built")
         mode = as_rounding(rounding, "rounding")
         if mode not in features.roundings:
             allowed = ", ".join(map(str, features.roundings))

@@ -26,11 +26,13 @@ bytes  contents
 1      check: CRC-8 of all bytes before
 =====  ================================================================================================
 
-A register is written after the check has been found right, so that a damaged request does nothing. Words of memory may be
-written as they come: the host sends such a request again. The host never repeats the write of a register. A
-request with an unknown operation or a count that is not allowed is answered with ``REFUSED`` at once, and what follows
-is read as the next request. Within a request the bridge waits at most `SILENCE` seconds for a byte; then it forgets
-the request, without an answer. After an error the host stays silent for longer than that, and starts anew.
+A register is written after the check has been found right, so that a damaged request does nothing. Words of memory may
+be written as they come: the host sends such a request again. The host never repeats the write of a register.
+
+Within a request the bridge waits at most `SILENCE` seconds for a byte; then it forgets the request, without an answer.
+A request with an unknown operation or a count that is not allowed is answered with ``REFUSED`` as soon as its first 7
+bytes have come; the bridge then ignores what comes until there has been such a silence. After any error the host stays
+silent for longer than that.
 """
 
 from __future__ import annotations

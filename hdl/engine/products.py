@@ -85,10 +85,10 @@ def _stored(device: Device, product: Product, given: Operands, batch: tuple[int,
 
 
 def _flat(array: NDArray[Any], batch: tuple[int, ...]) -> NDArray[Any]:
-    leading = array.shape[:-2]
-    if prod(leading) != 1:
-        array = np.broadcast_to(array, (*batch, *array.shape[-2:]))
-    return array.reshape(-1, *array.shape[-2:])
+    leading, matrix = array.shape[:-2], array.shape[-2:]
+    if prod(leading) == 1:
+        return array.reshape(1, *matrix)
+    return np.broadcast_to(array, (*batch, *matrix)).reshape(prod(batch), *matrix)
 
 
 def _as_matrices(totals: NDArray[Any] | None, batch: tuple[int, ...]) -> NDArray[Any] | None:

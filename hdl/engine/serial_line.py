@@ -16,6 +16,12 @@ _WORD = 4
 _ATTEMPTS = 3
 _REPEATABLE = (Operation.HELLO, Operation.READ_MEMORY, Operation.WRITE_MEMORY)
 _PAUSE = 1e-3
+_REASONS = {
+    None: "no answer, or a damaged one; is the board on, and its speed right?",
+    Status.BUS_ERROR: "the bus of the board answered with an error",
+    Status.REFUSED: "the bridge refused it; do bridge and driver have the same version?",
+    Status.DAMAGED: "it reached the bridge damaged",
+}
 
 
 class Line(Protocol):
@@ -112,27 +118,25 @@ class SerialBridge:
         self, operation: Operation, address: int = 0, count: int = 0, words: bytes = b"", wanted: int = 0
     ) -> bytes:
         """Send a request; return the words of its answer."""
-        attempts = _ATTEMPTS if operation in _REPEATABLE else 1
-        for left in reversed(range(attempts)):
-            try:
-                return self._ask_once(operation, request(operation, address, count, words), _WORD * wanted)
-            except TransportError:
-                if not left:
-                    raise
-                time.sleep(2 * SILENCE)
-                self._line.reset_input_buffer()
-        raise AssertionError("unreachable")
+        content, length = request(operation, address, count, words), _WORD * wanted
+        for left in reversed(range(_ATTEMPTS if operation in _REPEATABLE else 1)):
+            self._line.write(content)
+            status, found = self._answer(length)
+            if status is Status.DONE:
+                return found
+            time.sleep(2 * SILENCE)  # the bridge forgets what it may have of a request
+            self._line.reset_input_buffer()
+            if not left or status in (Status.BUS_ERROR, Status.REFUSED):
+                break
+        reason = _REASONS[status]
+        raise TransportError(f"{self.name}: {operation.name} at address {address:#x}: {reason}")
 
-    def _ask_once(self, operation: Operation, content: bytes, length: int) -> bytes:
-        self._line.write(content)
+    def _answer(self, length: int) -> tuple[Status | None, bytes]:
+        """Return the status of an answer, None if none came or it is damaged, and its words."""
         head = self._line.read(1)
-        if not head:
-            raise TransportError(f"{self.name}: no answer to {operation.name}; is the board on, at this speed?")
-        done = head[0] == Status.DONE
-        rest = self._line.read((length if done else 0) + 1)
-        if len(rest) != (length if done else 0) + 1 or check(head + rest[:-1]) != rest[-1]:
-            raise TransportError(f"{self.name}: a damaged answer to {operation.name}")
-        if not done:
-            word = Status(head[0]).name if head[0] in set(Status) else str(head[0])
-            raise TransportError(f"{self.name}: {operation.name} at {content[1:5][::-1].hex()} ended with {word}")
-        return rest[:-1]
+        if not head or head[0] not in set(Status):
+            return None, b""
+        status = Status(head[0])
+        rest = self._line.read((length if status is Status.DONE else 0) + 1)
+        whole = len(rest) == (length if status is Status.DONE else 0) + 1
+        return (status, rest[:-1]) if whole and check(head + rest[:-1]) == rest[-1] else (None, b"")

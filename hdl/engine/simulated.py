@@ -129,7 +129,7 @@ def _library(engine: Any) -> Path:
     """Return the compiled bench of an engine."""
     ports = {"__".join(map(str, path)): member for path, member, _ in engine.signature.flatten(engine)}
     widths = {name: Shape.cast(member.shape).width for name, member in ports.items()}
-    netlist = rtlil.convert(engine, name="top", emit_src=False, strip_internal_attrs=True)
+    netlist = rtlil.convert(engine, name="top", emit_src=False)
     sizes = f"#define WORD_BYTES {widths['m_axi_wdata'] // 8}\n#define ADDRESS_BITS {widths['m_axi_araddr']}\n"
     source = kept_translation(netlist, cache_folder()) + sizes + _BENCH.read_text(encoding="utf-8")
     return library(source, cache_folder(), headers(), OPTIONS)

@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -15,6 +16,8 @@ import torch
 import torch.distributed as dist
 from rich.console import Console
 
+import golden
+from golden.arrays.backends import as_backend
 from golden.torch.training.commands.advise import add_advise, advise
 from golden.torch.training.commands.report import add_report, report
 from golden.torch.training.commands.run import fit, read_document, validate
@@ -132,6 +135,12 @@ def _add_common(command: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads of PyTorch's own operations (1: small models gain nothing from more); exact products have theirs",
     )
+    command.add_argument(
+        "--backend",
+        metavar="NAME",
+        help=f"what computes exact products: {', '.join(golden.backends())}, or one that another package brings, such "
+        "as simulated (hdl.engine); the fastest unless given",
+    )
     command.add_argument("--no-progress", action="store_true", help="show no progress bar")
 
 
@@ -187,6 +196,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
+def _products_by(name: str | None) -> AbstractContextManager[None]:
+    """Have a back end of this name compute all products."""
+    return nullcontext() if name is None else golden.backend(as_backend(name, "--backend"))
+
+
 def _run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     """Run a command that takes a run file; return the exit status."""
     console = Console(highlight=False)
@@ -203,9 +217,13 @@ def _run(given: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             document = read_document(given)
             older = is_older(document)
             warnings.showwarning = partial(_show_warning, older=older)
-            _ACTIONS[given.command](given, document, console)
+            with _products_by(given.backend):
+                _ACTIONS[given.command](given, document, console)
     except (OSError, TypeError, ValueError, FloatingPointError, ModuleNotFoundError, NotImplementedError) as error:
-        message = _in_words_of_the_command_line(_with_its_folder(error, given.model_dir))
+        message = _with_its_folder(error, given.model_dir)
+        if given.backend is not None and message.startswith("backend: got") and ", but " in message:
+            message = f"--{message}"  # which serves no such product
+        message = _in_words_of_the_command_line(message)
         if given.command != "fit":  # these take weights only, from --checkpoint
             for training, here in _WEIGHTS_ONLY.items():
                 message = message.replace(training, here)

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from rich.console import Console
 
 import golden
+from golden.arrays.backends import forced
 from golden.kernels.library import keep_threads
 from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.amp.yaml_configuration import precision_from_yaml, read_yaml, yaml_value
@@ -253,12 +254,15 @@ def _about(parts: Parts, precision: MixedPrecision) -> list[str]:
             products = [f"each product: {current_plan().reduction}"]
     else:
         numbers, products = "fp32 of PyTorch", []
-    info = golden.kernel_info()
+    info, chosen = golden.kernel_info(), forced()
+    by = f"{info['path']}, {_count(int(info['threads']), 'thread')}"
+    if chosen is not None and chosen.name != "kernels":
+        by = f"the back end {chosen.name}"
     processes = _count(world_size(), "process", "processes")
     versions = f"PyTorch {torch.__version__}, Python {sys.version.split()[0]}"
     return [
         f"{parameters}{examples}, {numbers}",
         *products,
-        f"products by {info['path']}, {_count(int(info['threads']), 'thread')}, {processes}; {versions}",
+        f"products by {by}, {processes}; {versions}",
         *(parts.task.notes if parts.task is not None else ()),
     ]

@@ -1,0 +1,294 @@
+"""The driver without hardware: a double obeys the registers' protocol, and golden computes behind it."""
+
+import numpy as np
+import pytest
+
+import golden
+from golden import BF16, CBFLOAT16, FP16, FP32, Flag, Reduction
+from hdl.engine import CommandFailed, Engine, EngineStuck, TransportError
+from hdl.matrix_engine.registers import EngineError, Initial
+
+from .engine_double import Double
+
+
+def codes(shape, seed=1, fmt=CBFLOAT16):
+    return np.random.default_rng(seed).integers(0, 1 << fmt.width, shape).astype(golden.encode(0.0, fmt).dtype)
+
+
+def values(shape, seed=1):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def engine_with(**options):
+    double = Double(**options)
+    return Engine(double), double
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+def test_matmul_of_codes_gives_goldens_bits_at_each_level_and_transposition(level, transposed):
+    engine, double = engine_with()
+    a, b = codes((5, 37)), codes((37, 6), 2)
+    stored = [np.ascontiguousarray(each.T) if flip else each for each, flip in zip((a, b), transposed, strict=True)]
+    found = engine.matmul(
+        *stored, operand="cbfloat16", level=level, chunk=8, transpose_a=transposed[0], transpose_b=transposed[1]
+    )
+    wanted = golden.matmul(a, b, operand=CBFLOAT16, level=level, chunk=8)
+    assert found.dtype == wanted.dtype
+    assert (found == wanted).all()
+    (command,) = double.commands
+    assert (command["options"]["a_transposed"], command["options"]["b_transposed"]) == transposed
+    assert command["CHUNK"] == (0 if level == 0 else 8)
+
+
+def test_matmul_of_values_lets_the_engine_round_them():
+    engine, double = engine_with()
+    a, b = values((4, 9)), values((9, 3), 2)
+    found = engine.matmul(a, codes((9, 3), 2), operand=CBFLOAT16)
+    assert (found == golden.matmul(golden.encode(a, CBFLOAT16), codes((9, 3), 2), operand=CBFLOAT16)).all()
+    assert (double.commands[0]["options"]["a_float32"], double.commands[0]["options"]["b_float32"]) == (1, 0)
+    plain, without = engine_with(operands=0b111)
+    encoded = [golden.encode(each, BF16) for each in (a, b)]
+    assert (plain.matmul(a, b, operand=BF16) == golden.matmul(*encoded, operand=BF16)).all()
+    assert without.commands[0]["options"]["a_float32"] == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind"),
+    [
+        ((2, 3, 4), Initial.MATRIX),
+        ((3, 4), Initial.MATRIX),
+        ((3, 1), Initial.MATRIX),
+        ((4,), Initial.ROW),
+        ((2, 1, 4), Initial.ROW),
+        ((), Initial.ROW),
+        ((1, 1, 1), Initial.ROW),
+    ],
+)
+def test_matmul_starts_from_initial_values_of_any_shape(shape, kind):
+    engine, double = engine_with()
+    a, b, start = codes((2, 3, 9)), codes((9, 4), 2), codes(shape, 3, FP32)
+    found = engine.matmul(a, b, operand=CBFLOAT16, initial=start)
+    assert (found == golden.matmul(a, b, operand=CBFLOAT16, initial=start)).all()
+    assert double.commands[0]["options"]["initial"] == kind
+    given = values(shape, 4)
+    wanted = golden.matmul(a, b, operand=CBFLOAT16, level=2, initial=golden.encode(given, CBFLOAT16))
+    assert (engine.matmul(a, b, operand=CBFLOAT16, level=2, initial=given) == wanted).all()
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ((2, 3, 4, 5), (5, 2)),
+        ((4, 5), (2, 3, 5, 2)),
+        ((2, 1, 4, 5), (3, 5, 2)),
+        ((1, 4, 5), (1, 1, 5, 2)),
+        ((0, 4, 5), (5, 2)),
+    ],
+)
+def test_matmul_broadcasts_leading_axes(a, b):
+    engine, double = engine_with()
+    x, y = codes(a), codes(b, 2)
+    found, wanted = engine.matmul(x, y, operand=CBFLOAT16), golden.matmul(x, y, operand=CBFLOAT16)
+    assert found.shape == wanted.shape
+    assert (found == wanted).all()
+    assert len(double.commands) == (wanted.size > 0)
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(0, 3, 2), (2, 3, 0), (2, 0, 3), (1, 1, 1)])
+def test_matmul_of_empty_matrices_gives_initial_values(m, k, n):
+    engine, _ = engine_with()
+    a, b, start = codes((m, k)), codes((k, n)), codes((m, n), 3, FP32)
+    found = engine.matmul(a, b, operand=CBFLOAT16, initial=start)
+    assert (found == golden.matmul(a, b, operand=CBFLOAT16, initial=start)).all()
+
+
+def test_matmul_of_a_view_takes_its_strides():
+    engine, double = engine_with()
+    whole = codes((24, 22))
+    for a in (whole[::3, 1::2], whole.T[2:9, ::-2], np.asfortranarray(whole)[::-1]):
+        b = codes((a.shape[1], 3), 2)
+        assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+    assert [each["options"]["a_transposed"] for each in double.commands] == [0, 1, 1]
+
+
+def test_matmul_converts_results_and_rounds_in_a_mode():
+    engine, double = engine_with()
+    a, b = codes((3, 40)), codes((40, 5), 2)
+    options = {"operand": CBFLOAT16, "level": 1, "rounding": "up"}
+    assert (engine.matmul(a, b, **options, out="float16") == golden.matmul(a, b, **options, out=FP16)).all()
+    assert (engine.matmul(a, b, **options, out=FP32) == golden.matmul(a, b, **options)).all()
+    assert [each["options"]["d_converted"] for each in double.commands] == [1, 0]
+    assert engine.flags == Flag.INEXACT
+
+
+SMALL = (600, 1500, 4000)
+
+
+@pytest.mark.parametrize("size", SMALL)
+@pytest.mark.parametrize(("level", "chunk"), [(0, 32), (1, 8), (2, 8), (1, 32)])
+@pytest.mark.parametrize("start", [False, True])
+def test_matmul_beyond_the_memory_takes_several_commands(size, level, chunk, start):
+    engine, double = engine_with(size=size, base=0x1003)
+    a, b = codes((3, 17, 133)), codes((133, 11), 2)
+    outer = Reduction.for_level(level, CBFLOAT16).outer
+    options = {"operand": CBFLOAT16, "level": level, "chunk": chunk, "out": "float16"}
+    options["initial"] = codes((11,), 3, outer) if start else None
+    assert (engine.matmul(a, b, **options) == golden.matmul(a, b, **options)).all()
+    assert len(double.commands) > 3
+
+
+def test_matmul_beyond_the_sizes_of_the_engine_takes_several_commands():
+    engine, double = engine_with(size_bits=4, chunk_bits=3)
+    a, b = codes((17, 40)), codes((40, 20), 2)
+    for level, chunk in ((0, None), (1, 4), (2, 7)):
+        options = {"operand": CBFLOAT16, "level": level, "chunk": chunk}
+        assert (engine.matmul(a, b, **options) == golden.matmul(a, b, **options)).all()
+    assert all(max(each[name] for name in "MNK") < 16 for each in double.commands)
+    with pytest.raises(ValueError, match="a, b: got 40 products in one chunk, more than the engine takes at a time"):
+        engine.matmul(a, b, operand=CBFLOAT16, chunk=None)
+    with pytest.raises(ValueError, match="chunk: got 8, must be at most 7, as the engine is built, or None"):
+        engine.matmul(a, b, operand=CBFLOAT16, chunk=8)
+
+
+def test_matmul_that_no_command_fits_says_what_it_needs():
+    engine, _ = engine_with(size=256)
+    with pytest.raises(ValueError, match=r"got 90 products a result; even a part .* must take at most 256; shorter"):
+        engine.matmul(codes((1, 90)), codes((90, 1)), operand=CBFLOAT16, chunk=None)
+    without, _ = engine_with(size=256, initial=0)
+    with pytest.raises(ValueError, match="got 90 products a result"):
+        without.matmul(codes((1, 90)), codes((90, 1)), operand=CBFLOAT16, level=0)
+
+
+def test_matmul_keeps_an_operand_that_is_there_and_writes_one_that_is_not():
+    engine, double = engine_with(size=4000)
+    written = []
+    write = double.write_memory
+    double.write_memory = lambda at, content: (written.append((at, len(content))), write(at, content))[1]
+    a, b = codes((100, 20)), codes((20, 40), 2)
+    assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+    assert len(written) < 2 * len(double.commands)
+    a[:] = codes((100, 20), 9)
+    assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"operand": "cb16"}, ValueError, "operand: got cb16, must be one of cbfloat16, float16, bfloat16, as"),
+        ({"operand": golden.FloatFormat("cbfloat16", 6, 9, 30)}, ValueError, "operand: got "),
+        ({"operand": 3}, TypeError, "operand: got 3, must be a FloatFormat or the name"),
+        ({"level": 2}, ValueError, "level: got 2, must be one of 0, 1, as the engine is built"),
+        ({"level": "1"}, TypeError, "level: got '1', must be one of 0, 1"),
+        ({"chunk": 0}, ValueError, "chunk: got 0, must be at least 1, or None"),
+        ({"rounding": "to_odd"}, ValueError, "rounding: got to_odd, must be one of nearest_even, toward_zero, down"),
+        ({"out": "float8_e5m2"}, ValueError, "out: got float8_e5m2, must be one of float32, cbfloat16"),
+        ({"transpose_a": 1}, TypeError, "transpose_a: got 1, must be True or False"),
+        ({"a": codes((2, 2, 4))}, ValueError, r"a, b: got shapes \(2, 2, 4\) and \(3, 5\), transposed as asked, must"),
+        ({"a": codes((3,))}, ValueError, r"a: got shape \(3,\), must have at least two axes"),
+        ({"a": codes((2, 2, 3)), "b": codes((3, 3, 5))}, ValueError, "a, b: got shapes .* leading axes must broadcast"),
+        ({"a": np.ones((2, 3))}, TypeError, "a: got float64, must be unsigned codes or float32; astype"),
+        ({"b": np.ones((3, 5), np.int16)}, TypeError, "b: got int16, must be uint16 codes of cbfloat16, or float32"),
+        ({"b": np.full((3, 5), 1 << 16, np.uint32)}, ValueError, "b: got code 0x10000, must fit the 16 bits of cbfl"),
+        ({"b": [[1, 2], [3]]}, ValueError, "b: got .* must be an array, or lists of equal lengths"),
+        ({"a": np.ma.ones((2, 3))}, TypeError, "a: got a masked array"),
+        (
+            {"initial": codes((3, 5), 1, FP32)},
+            ValueError,
+            r"initial: got shape \(3, 5\), must broadcast to the result's",
+        ),
+        ({"initial": codes((1, 2, 5), 1, FP32)}, ValueError, r"initial: got shape \(1, 2, 5\), must broadcast to"),
+    ],
+)
+def test_wrong_argument_raises_an_error_that_names_it(change, error, message):
+    engine, double = engine_with(levels=0b11)
+    given = {"a": codes((2, 3)), "b": codes((3, 5)), "operand": CBFLOAT16} | change
+    with pytest.raises(error, match=message):
+        engine.matmul(given.pop("a"), given.pop("b"), **given)
+    assert not double.commands
+
+
+def test_engine_without_initial_values_refuses_them():
+    engine, _ = engine_with(initial=0)
+    with pytest.raises(ValueError, match="initial: got an array, must be None, as the engine is built"):
+        engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16, initial=0)
+
+
+@pytest.mark.parametrize("error", [each for each in EngineError if each])
+def test_error_of_the_engine_is_an_exception_that_names_the_cause(error):
+    engine, double = engine_with(fail=error)
+    with pytest.raises(CommandFailed, match=rf"error {error.value} .{error.name}.: .*[a-z]") as raised:
+        engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16)
+    assert raised.value.error is error
+    double.fail = None
+    assert engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16).shape == (2, 5)
+
+
+def test_unknown_error_of_the_engine_is_an_exception_too():
+    engine, _ = engine_with(fail=77)
+    with pytest.raises(CommandFailed, match=r"error 77 .unknown.: a code that this driver does not know"):
+        engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16)
+
+
+def test_engine_that_does_nothing_is_given_up_and_reset():
+    double = Double(hangs=True)
+    engine = Engine(double, patience=0.02)
+    with pytest.raises(EngineStuck, match=r"no product in 0.02 s; STATUS: "):
+        engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16)
+    assert double.resets == 2
+    double.hangs = False
+    a, b = codes((2, 3)), codes((3, 5))
+    assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+
+
+def test_product_that_is_interrupted_leaves_the_engine_idle():
+    engine, double = engine_with(hangs=True)
+
+    def interrupted(seconds):
+        double.hangs = False
+        double.wait = lambda seconds: None
+        raise KeyboardInterrupt
+
+    double.wait = interrupted
+    a, b = codes((2, 3)), codes((3, 5))
+    with pytest.raises(KeyboardInterrupt):
+        engine.matmul(a, b, operand=CBFLOAT16)
+    assert double.resets == 2
+    assert not double.results
+    assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+
+
+def test_result_of_somebody_else_is_found():
+    engine, double = engine_with()
+    run = double.run
+    double.run = lambda tag: run(tag ^ 1)
+    with pytest.raises(TransportError, match="RESULT: got tag 0, must be 1: somebody else uses the engine"):
+        engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16)
+
+
+def test_something_else_at_the_address_is_found():
+    with pytest.raises(TransportError, match="ID: got 0xffff in its upper half, must be 0x4d45"):
+        Engine(Double(identity=0xFFFFFFFF))
+    with pytest.raises(TransportError, match="ID: got version 99 of the registers, must be 1"):
+        Engine(Double(identity=0x4D45 << 16 | 99))
+
+
+def test_info_tells_what_the_engine_was_built_for():
+    engine, _ = engine_with(levels=0b101, roundings=0b11, operands=0b1001, results=0, subnormals_flush=1)
+    info = engine.info()
+    assert (info["rows"], info["columns"], info["bus_width"], info["levels"]) == (4, 4, 64, (0, 2))
+    assert (info["operands"], info["results"], info["float32_operands"]) == (("cbfloat16", "cb16"), (), False)
+    assert info["subnormals"] == "flush"
+    assert info["memory"] == (0x1000, 1 << 20)
+    assert info["riscv"] == {"G": 1, "psm": 0, "rnd": ("nearest_even", "toward_zero")}
+
+
+def test_counters_count_until_they_are_cleared_and_the_connection_ends():
+    with Engine(double := Double()) as engine:
+        engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16)
+        found = engine.counters()
+        assert (found["cycles"], found["beats"], found["products"]) == (100, 1, 16)
+        assert found["stalls"] == {"load": 0, "array": 0, "store": 0}
+        engine.clear_counters()
+        assert engine.counters()["beats"] == 0
+    assert double.closed

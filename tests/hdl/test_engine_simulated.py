@@ -1,0 +1,174 @@
+"""The driver on the RTL: the netlist of `hdl.MatrixEngine`, compiled, with a memory on its bus."""
+
+import numpy as np
+import pytest
+
+import golden
+from golden import CBFLOAT16, FP32, Flag
+from hdl.engine import CommandFailed, Engine, TransportError
+from hdl.matrix_engine.registers import EngineError, register_named
+from tests.project.test_layout import ROOT
+
+pytestmark = pytest.mark.long
+
+SMALL = {"rows": 2, "columns": 2}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _cache():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CBFLOAT_CACHE", str(ROOT / "build" / "compiled"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def engine():
+    with Engine.simulated(**SMALL, memory=1 << 16) as found:
+        yield found
+
+
+def codes(shape, seed=1, fmt=CBFLOAT16):
+    return np.random.default_rng(seed).integers(0, 1 << fmt.width, shape).astype(golden.encode(0.0, fmt).dtype)
+
+
+def values(shape, seed=1):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (3, 70, 5), (17, 33, 6), (2, 0, 3)])
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True), (True, True)])
+def test_product_by_the_rtl_gives_goldens_bits(engine, level, m, k, n, transposed):
+    a, b = codes((m, k)), codes((k, n), 2)
+    stored = [np.ascontiguousarray(each.T) if flip else each for each, flip in zip((a, b), transposed, strict=True)]
+    options = {"operand": CBFLOAT16, "level": level, "chunk": 8}
+    found = engine.matmul(*stored, **options, transpose_a=transposed[0], transpose_b=transposed[1])
+    assert (found == golden.matmul(a, b, **options)).all()
+
+
+def test_product_of_values_and_batches_by_the_rtl_gives_goldens_bits(engine):
+    a, b = values((3, 9, 21)), values((21, 10), 2)
+    wanted = golden.matmul_values(a, b, operand=CBFLOAT16, out=CBFLOAT16)
+    found = engine.matmul(a, b, operand=CBFLOAT16, out=CBFLOAT16)
+    assert (golden.decode(found, CBFLOAT16).view(np.uint32) == wanted.view(np.uint32)).all()
+    given = golden.matmul_values(a, b, operand=CBFLOAT16, out=CBFLOAT16, backend=engine)
+    assert (given.view(np.uint32) == wanted.view(np.uint32)).all()
+
+
+def test_product_beyond_the_memory_by_the_rtl_takes_several_commands(engine):
+    a, b = codes((200, 64)), codes((64, 150), 2)
+    submit, count = register_named("SUBMIT").address, 0
+    transport = engine._transport
+    write = transport.write
+
+    def counted(address, value):
+        nonlocal count
+        count += address == submit
+        write(address, value)
+
+    transport.write = counted
+    try:
+        found = engine.matmul(a, b, operand=CBFLOAT16)
+    finally:
+        del transport.write
+    assert (found == golden.matmul(a, b, operand=CBFLOAT16)).all()
+    assert count > 1
+
+
+def test_rtl_that_has_initial_values_starts_from_them(engine):
+    a, b = codes((5, 40)), codes((40, 7), 2)
+    for start in (codes((5, 7), 3, FP32), codes((7,), 4, FP32)):
+        wanted = golden.matmul(a, b, operand=CBFLOAT16, initial=start)
+        assert (engine.matmul(a, b, operand=CBFLOAT16, initial=start) == wanted).all()
+    long = codes((1, 20_000), 5), codes((20_000, 2), 6)
+    assert (engine.matmul(*long, operand=CBFLOAT16) == golden.matmul(*long, operand=CBFLOAT16)).all()
+
+
+def test_flags_and_counters_of_the_rtl_are_read(engine):
+    one, tiny = golden.encode([[1.0]], CBFLOAT16), golden.encode([[2.0**-39]], CBFLOAT16)
+    engine.matmul(one, one, operand=CBFLOAT16, level=2)
+    assert engine.flags == Flag(0)
+    engine.matmul(tiny, tiny, operand=CBFLOAT16, level=2)
+    assert engine.flags == Flag.UNDERFLOW | Flag.INEXACT
+    engine.clear_counters()
+    assert engine.counters()["cycles"] == 0
+    engine.matmul(codes((8, 64)), codes((64, 8)), operand=CBFLOAT16, level=0)
+    counted = engine.counters()
+    assert counted["products"] == 8 * 64 * 8
+    assert counted["beats"] * 4 == counted["products"]
+    assert counted["cycles"] > counted["beats"]
+
+
+def test_wrong_bus_address_ends_the_product_with_the_cause(engine):
+    transport = engine._transport
+    write, place = transport.write, register_named("B_ADDRESS").address
+    transport.write = lambda address, value: write(address, 1 << 24 if address == place else value)
+    a = codes((4, 4))
+    try:
+        with pytest.raises(CommandFailed, match=r"READ.: the bus answered a read with an error") as raised:
+            engine.matmul(codes((4, 5)), codes((5, 6)), operand=CBFLOAT16)
+    finally:
+        del transport.write
+    assert raised.value.error is EngineError.READ
+    assert (engine.matmul(a, a, operand=CBFLOAT16) == golden.matmul(a, a, operand=CBFLOAT16)).all()
+
+
+def test_write_to_a_register_that_cannot_be_written_is_an_error(engine):
+    with pytest.raises(TransportError, match="register 0x0: the bus answered with error 2"):
+        engine._transport.write(0, 1)
+
+
+@pytest.mark.parametrize("latency", [0, 150])
+def test_latency_of_the_memory_costs_cycles_and_changes_no_bit(engine, latency):
+    a, b = codes((8, 64)), codes((64, 8), 2)
+    engine.clear_counters()
+    wanted = engine.matmul(a, b, operand=CBFLOAT16)
+    usual = engine.counters()["cycles"]
+    with Engine.simulated(**SMALL, latency=latency) as other:
+        assert (other.matmul(a, b, operand=CBFLOAT16) == wanted).all()
+        assert (other.counters()["cycles"] > usual) == (latency > 20)
+
+
+def test_simulation_is_compiled_once(engine, monkeypatch):
+    folder = ROOT / "build" / "compiled"
+    before = {*folder.iterdir()}
+    with Engine.simulated(**SMALL) as again:
+        assert again.info()["rows"] == 2
+    assert {*folder.iterdir()} == before
+    monkeypatch.setenv("CXX", "false")
+    with pytest.raises(RuntimeError, match=r"false .* failed with status 1"):
+        Engine.simulated(**SMALL, size_bits=7)
+
+
+def test_simulation_that_is_closed_says_so():
+    engine = Engine.simulated(**SMALL)
+    engine.close()
+    with pytest.raises(TransportError, match="the simulation has been closed"):
+        engine.info() and engine.counters()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"latency": -1}, "latency: got -1, must be an int from 0 to"),
+        ({"memory": 10}, "memory: got 10, must be an int of at least 4096"),
+        ({"operands": "cbfloat61"}, "operands: got 'cbfloat61', must be a FloatFormat or one of"),
+        ({"rows": 3}, "rows: got 3, must be a power of two"),
+        ({"levels": (3,)}, "levels: got "),
+    ],
+)
+def test_wrong_argument_of_a_simulation_raises_an_error_that_names_it(given, message):
+    with pytest.raises(ValueError, match=message):
+        Engine.simulated(**given)
+
+
+def test_engine_by_name_serves_a_block_of_golden(monkeypatch):
+    monkeypatch.setattr("golden.arrays.backends._loaded", {})
+    with golden.backend("simulated"):
+        a, b = codes((9, 12)), codes((12, 7), 2)
+        found = golden.matmul(a, b, operand=CBFLOAT16, level=2)
+        dots = golden.dot(a, b.T[:1], operand=CBFLOAT16)
+        with pytest.raises(ValueError, match="backend: got 'simulated', but the engine takes cbfloat16, not float16"):
+            golden.matmul(a, b, operand="float16")
+    assert (found == golden.matmul(a, b, operand=CBFLOAT16, level=2)).all()
+    assert (dots == golden.dot(a, b.T[:1], operand=CBFLOAT16)).all()

@@ -1,0 +1,230 @@
+"""The driver's connections: a serial line, a memory-mapped file."""
+
+import os
+import threading
+import time
+import tty
+
+import numpy as np
+import pytest
+
+import golden
+from golden import CBFLOAT16
+from hdl.engine import Engine, Region, TransportError, serial_line
+from hdl.engine.frames import MOST_WORDS, Operation, Status, answer, check, request
+from hdl.engine.mapped import Mapped
+from hdl.engine.serial_line import SerialBridge
+from hdl.matrix_engine.registers import register_named
+
+from .bridge_double import BridgeDouble
+from .engine_double import Double
+
+
+@pytest.fixture(autouse=True)
+def _without_silence(monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+
+
+def codes(shape, seed=1):
+    return np.random.default_rng(seed).integers(0, 1 << 16, shape, np.uint16)
+
+
+def test_check_is_the_crc_of_the_published_example():
+    assert check(b"123456789") == 0xF4  # CRC-8/SMBUS in the catalogue of parametrised CRC algorithms
+    asked = request(Operation.READ_MEMORY, 0x12345678, 2)
+    assert asked[:-1] == bytes([0x20, 0x78, 0x56, 0x34, 0x12, 2, 0])
+    assert check(asked) == 0
+
+
+def test_product_over_a_serial_line_gives_goldens_bits():
+    bridge = BridgeDouble(Double())
+    engine = Engine(SerialBridge(bridge))
+    a, b = codes((31, 45)), codes((45, 33), 2)
+    assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+    assert engine.info()["memory"] == (0x1000, 1 << 20)
+    engine.close()
+    assert bridge.closed
+
+
+@pytest.mark.parametrize(("at", "length"), [(0, 1), (1, 6), (3, 2), (2, 4 * MOST_WORDS), (4, 8), (7, 3 * MOST_WORDS)])
+def test_bytes_of_memory_over_a_serial_line_are_those_asked_for(at, length):
+    double = Double()
+    bridge = SerialBridge(BridgeDouble(double))
+    content, before = np.random.default_rng(3).bytes(length), double.bytes.copy()
+    bridge.write_memory(0x1000 + at, content)
+    assert bridge.read_memory(0x1000 + at, length) == content
+    before[at : at + length] = np.frombuffer(content, np.uint8)
+    assert (double.bytes == before).all(), "bytes beside them changed"
+
+
+def flipped(content, bit):
+    wrong = bytearray(content)
+    wrong[bit // 8 % len(wrong)] ^= 1 << bit % 8
+    return bytes(wrong)
+
+
+@pytest.mark.parametrize("bit", range(16))
+def test_memory_is_asked_for_again_after_a_damaged_answer(bit):
+    bridge = BridgeDouble(Double(), lambda number, content: flipped(content, bit) if number == 2 else content)
+    driver = SerialBridge(bridge)
+    driver.write_memory(0x1000, b"12345678")
+    assert driver.read_memory(0x1000, 8) == b"12345678"
+    asked = [operation for operation, _, _ in bridge.operations]
+    assert asked.count(Operation.READ_MEMORY) == 2
+
+
+def test_register_is_never_written_twice():
+    bridge = BridgeDouble(Double(), lambda number, content: b"" if number else content)
+    driver = SerialBridge(bridge)
+    with pytest.raises(TransportError, match="WRITE_REGISTER at address 0x98: no answer, or a damaged one"):
+        driver.write(register_named("SUBMIT").address, 1)
+    assert [operation for operation, _, _ in bridge.operations].count(Operation.WRITE_REGISTER) == 1
+
+
+def test_damaged_request_does_nothing_and_is_sent_again():
+    double = Double()
+    bridge = BridgeDouble(double)
+    driver = SerialBridge(bridge)
+    write = bridge.write
+    bridge.write = lambda content: (setattr(bridge, "write", write), write(flipped(content, 60)))[1]
+    driver.write_memory(0x1000, b"abcd")
+    assert driver.read_memory(0x1000, 4) == b"abcd"
+    assert len(bridge.operations) == 4
+    bridge.write = lambda content: write(flipped(content, 60))
+    with pytest.raises(TransportError, match="WRITE_REGISTER at address 0x40: it reached the bridge damaged"):
+        driver.write(0x40, 7)
+    assert double.words["M"] == 0
+
+
+def test_errors_of_the_board_are_told():
+    driver = SerialBridge(BridgeDouble(Double()))
+    with pytest.raises(TransportError, match="WRITE_REGISTER at address 0x0: the bus of the board answered with an"):
+        driver.write(0, 1)
+
+
+def test_port_with_something_else_is_told():
+    class Other(BridgeDouble):
+        def serve(self, request):
+            return answer(Status.DONE, b"\1\2\3\4" + bytes(8))
+
+    with pytest.raises(
+        TransportError, match="port: got 0x04030201 from serial line, must be 0x31464243: is it the UART"
+    ):
+        SerialBridge(Other(Double()))
+    with pytest.raises(TransportError, match=r"HELLO at address 0x0: no answer, or a damaged one; is the board on"):
+        SerialBridge(BridgeDouble(Double(), lambda number, content: b""))
+    with pytest.raises(TransportError, match="port: got '/dev/none', which cannot be opened"):
+        Engine.serial("/dev/none")
+
+
+def test_product_over_a_port_of_the_system_gives_goldens_bits():
+    ours, theirs = os.openpty()
+    tty.setraw(theirs)
+    bridge = BridgeDouble(Double())
+    thread = threading.Thread(target=serve_port, args=(ours, bridge), daemon=True)
+    thread.start()
+    try:
+        with Engine.serial(os.ttyname(theirs)) as engine:
+            a, b = codes((7, 40)), codes((40, 5), 2)
+            assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+    finally:
+        os.close(theirs)
+        thread.join(5)
+        os.close(ours)
+    assert Operation.WRITE_MEMORY in {operation for operation, _, _ in bridge.operations}
+
+
+def serve_port(end, bridge):
+    while True:
+        try:
+            bridge.write(os.read(end, 4096))
+        except OSError:  # nobody has the other end any more
+            return
+        sent = bridge.read(1 << 20)
+        while sent:
+            sent = sent[os.write(end, sent) :]
+
+
+REGISTERS, MEMORY, SIZE = 0x1F00, 0x4000, 1 << 16
+MARK = 0xFFFFFFFF
+
+
+class FileDouble(threading.Thread):
+    """A double behind an ordinary file: it notices what the driver writes there."""
+
+    def __init__(self, path, double):
+        super().__init__(daemon=True)
+        path.write_bytes(bytes(MEMORY + SIZE))
+        self.words = np.memmap(path, np.uint32, "r+", REGISTERS, (64,))
+        self.bytes = np.memmap(path, np.uint8, "r+", MEMORY, (SIZE,))
+        self.double, self.ends = double, threading.Event()
+        double.bytes = self.bytes
+        for name, value in double.words.items():
+            self.words[register_named(name).address // 4] = value
+        self.places = {name: register_named(name).address // 4 for name in ("SUBMIT", "RESULT", "CONTROL")}
+        self.words[[self.places["SUBMIT"], self.places["CONTROL"]]] = MARK
+        self.shown = 0
+
+    def run(self):
+        submit, result, control = (self.places[name] for name in ("SUBMIT", "RESULT", "CONTROL"))
+        while not self.ends.is_set():
+            if self.words[control] != MARK:
+                self.words[control] = MARK
+            if self.shown and self.words[result] == 0:
+                self.shown = 0
+            if not self.shown and self.words[submit] != MARK:
+                tag, self.words[submit] = int(self.words[submit]), MARK
+                for name in self.double.words:
+                    if register_named(name).is_command:
+                        self.double.words[name] = int(self.words[register_named(name).address // 4])
+                error, tag, flags = self.double.run(tag)
+                self.shown = register_named("RESULT").word(error=error, tag=tag, flags=flags, valid=1)
+                self.words[result] = self.shown
+
+
+def test_product_through_an_ordinary_file_gives_goldens_bits(tmp_path):
+    path = tmp_path / "device"
+    double = FileDouble(path, Double(size=SIZE, base=0x80000000))
+    double.start()
+    try:
+        options = {"offset": REGISTERS, "memory": (0x80000000, SIZE), "memory_offset": MEMORY}
+        with Engine.mapped(path, **options) as engine:
+            for seed in range(5):
+                a, b = codes((9, 40), seed), codes((40, 7), seed + 9)
+                assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+            assert engine.info()["transport"] == f"mapped {path}"
+    finally:
+        double.ends.set()
+        double.join(5)
+    assert len(double.double.commands) == 5
+
+
+def test_mapped_file_has_registers_and_memory_where_they_were_said_to_be(tmp_path):
+    registers, memory = tmp_path / "registers", tmp_path / "memory"
+    registers.write_bytes(bytes(8192))
+    memory.write_bytes(bytes(16384))
+    mapped = Mapped(registers, offset=0x1004, memory=Region(0x1000, 64), memory_path=memory)
+    mapped.write(0x40, 0x12345678)
+    mapped.write_memory(0x1003, b"abc")
+    assert mapped.read(0x40) == 0x12345678
+    assert mapped.read_memory(0x1002, 5) == b"\0abc\0"
+    mapped.close()
+    assert registers.read_bytes()[0x1044:0x1048] == bytes.fromhex("78563412")
+    assert memory.read_bytes()[0x1003:0x1006] == b"abc"
+
+
+def test_file_that_cannot_be_mapped_is_told(tmp_path):
+    with pytest.raises(TransportError, match=r"path: got .*none, of which 256 bytes from 0x0 on cannot be mapped"):
+        Engine.mapped(tmp_path / "none")
+    short = tmp_path / "short"
+    short.write_bytes(bytes(300))
+    with pytest.raises(TransportError, match=r"path: got .*short, of which 1048576 bytes from 0x0 on"):
+        Engine.mapped(short)
+    with pytest.raises(ValueError, match="offset: got 2, must be a multiple of 4 from 0"):
+        Engine.mapped(short, offset=2)
+
+
+def test_serial_line_without_its_package_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "serial", None)
+    with pytest.raises(ModuleNotFoundError, match=r"Engine.serial needs pyserial: pip install 'cbfloat\[serial\]'"):
+        serial_line.open_port("/dev/none", 9600)
