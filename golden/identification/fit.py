@@ -72,13 +72,25 @@ class Examples:
         asked = [self.asked[at] for at in chosen]
         return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out).some(40)
 
+    def named(self, *names: str) -> Examples:
+        """Return the examples of these kinds of probes."""
+        chosen = [at for at, each in enumerate(self.asked) if each.name in names]
+        asked = [self.asked[at] for at in chosen]
+        return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out)
+
+    def given(self, probe: Probe) -> NDArray[Any]:
+        """Return the device's results of a product that is among the examples."""
+        return self.results[self.asked.index(probe)]
+
     def extended(self, probe: Probe, result: NDArray[Any]) -> Examples:
         """Return these examples and one more product."""
         return Examples([*self.asked, probe], [*self.results, result], self.operand, self.out)
 
     def computed(self, probe: Probe, model: Reduction | Accumulator) -> NDArray[Any]:
         """Return what the model makes of a product."""
-        options: dict[str, Any] = {} if isinstance(model, Reduction) else {"out": self.out}
+        options: dict[str, Any] = {"initial": probe.initial}
+        if not isinstance(model, Reduction):
+            options["out"] = self.out
         result: NDArray[Any] = matmul(probe.a, probe.b, operand=self.operand, reduction=model, **options)
         return self.plain(result)
 
