@@ -17,7 +17,7 @@ from golden.identification.consistency import consistency, consistency_probes
 from golden.identification.device import Device, result_format
 from golden.identification.facts import fact_probes, facts
 from golden.identification.findings import Finding
-from golden.identification.fit import Candidate, Examples, fitted_accumulator, fitted_reduction
+from golden.identification.fit import Candidate, Examples, fitted_accumulator, fitted_preset, fitted_reduction
 from golden.identification.identified import Identified
 from golden.identification.order import Order, order_of, structures
 from golden.identification.probes import Probe, probes, units
@@ -133,10 +133,10 @@ def concluded(
     say: Callable[[str], None] = _untold,
 ) -> Identified:
     """Return what results of probes show; with a device, verify the model on `verify` new sums."""
-    same, is_steady = consistency(list(zip(asked, results, strict=True)), out)
+    every = Examples(asked, results, operand, out)
+    same, is_steady = consistency(list(zip(every.asked, every.results, strict=True)), out)
     order = order_of(asked, results, out, units(operand))
     found = [_order_finding(order), *same, *facts(asked, results, out)]
-    every = Examples(asked, results, operand, out)
     examples = every.named("hard")
     if all((each == results[0].flat[0]).all() for each in results):
         found.insert(0, Finding("All results are equal: the device does not multiply."))
@@ -190,6 +190,9 @@ def _candidates(examples: Examples, order: Order | None, *, is_known: bool) -> l
     chunks: list[int | None] = [None, 1] if period in (None, 1) else [period, None]
     if order is None:
         chunks += [2, 4, 8, 12, 16, 32, 64, 128]
+    preset = fitted_preset(examples)
+    if preset is not None:
+        return [preset]
     reduction = fitted_reduction(examples, chunks)
     if reduction.share == 1.0 or not is_known:
         return [reduction]
