@@ -197,7 +197,7 @@ def _identify(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str
     if bool(given.write) == bool(given.read):
         parser.error("must have --write FILE or --read FILE, and not both")
     try:
-        asked = all_probes(given.operand, given.seed)
+        asked = all_probes(given.operand, given.seed, given.initial)
         if given.write:
             write_probes(given.write, asked)
             return (
@@ -207,7 +207,7 @@ def _identify(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str
         if given.result is None:
             parser.error("argument --result: must be given with --read: the format of the results")
         results = read_results(given.read, asked, given.result)
-        return concluded(asked, results, given.operand, given.result).text()
+        return concluded(asked, results, given.operand, given.result, initial=given.initial).text()
     except (TypeError, ValueError) as error:
         parser.error(str(error))
     except OSError as error:
@@ -265,6 +265,12 @@ def _add_identify(identify: argparse.ArgumentParser) -> None:
     identify.add_argument("--read", help="read their results: .npz or .csv", **file)  # type: ignore[arg-type]
     identify.add_argument("--operand", type=_parse_format, required=True, metavar="NAME", help="format of the factors")
     identify.add_argument("--result", type=_parse_format, metavar="NAME", help="format of the results, for --read")
+    identify.add_argument(
+        "--initial",
+        type=_parse_format,
+        metavar="NAME",
+        help="format of the values to which the device adds the product",
+    )
     identify.add_argument("--seed", type=int, default=0, help="of the products (default %(default)s)")
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from golden.arrays.conversion import decode, encode
 from golden.code_arrays import code_dtype
 from golden.formats import FORMATS, FP32, FloatFormat
+from golden.identification.probes import Probe
 
 __all__ = ["Device", "result_format"]
 
@@ -26,15 +27,19 @@ class Device:
         Format of the factors.
     values : bool
         Whether the function takes and returns values in float32 in place of codes.
+    initial : FloatFormat, optional
+        Format of a third argument of shape (M, N), to which the products are added.
     """
 
-    def __init__(self, function: Callable[..., Any], operand: FloatFormat, *, values: bool) -> None:
+    def __init__(
+        self, function: Callable[..., Any], operand: FloatFormat, *, values: bool, initial: FloatFormat | None = None
+    ) -> None:
         if not callable(function):
             raise TypeError(f"function: got {function!r}, must be callable: function(a, b) returns the product")
-        self.function, self.operand, self.values = function, operand, values
+        self.function, self.operand, self.values, self.initial = function, operand, values, initial
         self.calls = 0
 
-    def product(self, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    def product(self, probe: Probe) -> NDArray[Any]:
         """Return the codes of a product, or of float32 for a function of values.
 
         Raises
@@ -43,14 +48,20 @@ class Device:
             If the function returns another shape or type.
         """
         self.calls += 1
-        given = (decode(a, self.operand), decode(b, self.operand)) if self.values else (a.copy(), b.copy())
+        a, b = probe.a, probe.b
+        wanted = (a.shape[0], b.shape[1])
+        given = [(a, self.operand), (b, self.operand)]
+        if self.initial is not None:
+            zeros = np.zeros(wanted, code_dtype(self.initial))
+            given.append((zeros if probe.initial is None else probe.initial, self.initial))
+        arguments = [decode(codes, fmt) if self.values else codes.copy() for codes, fmt in given]
         try:
-            results = np.asarray(self.function(*given))
+            results = np.asarray(self.function(*arguments))
         except TypeError as error:
             raise TypeError(
-                f"function: got {self.function!r}, which must take two arrays and return one, but fails: {error}"
+                f"function: got {self.function!r}, which must take {len(arguments)} arrays and return one, but fails: "
+                f"{error}"
             ) from error
-        wanted = (a.shape[0], b.shape[1])
         if results.shape != wanted:
             raise ValueError(
                 f"function: got a result of shape {results.shape} for factors {a.shape} and {b.shape}, must be {wanted}"
@@ -77,7 +88,8 @@ def result_format(device: Device) -> FloatFormat:
     if device.values:
         return FP32
     values = [1.0, 1.5, -2.0] if device.operand.emax >= 1 else [1.0, 1.5, -1.0]
-    codes = device.product(encode(values, device.operand)[:, None], encode([1.0], device.operand)[:, None])[:, 0]
+    one = Probe("format", encode(values, device.operand)[:, None], encode([1.0], device.operand)[:, None])
+    codes = device.product(one)[:, 0]
     fitting = [
         each for each in FORMATS if code_dtype(each) == codes.dtype and np.array_equal(encode(values, each), codes)
     ]

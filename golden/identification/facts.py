@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,43 +10,17 @@ from numpy.typing import NDArray
 
 from golden.arrays.conversion import decode, encode
 from golden.formats import FP32, FloatFormat
+from golden.identification.findings import Finding
 from golden.identification.probes import Probe
 from golden.rounding import Rounding
 
-__all__ = ["Finding", "fact_probes", "findings"]
+__all__ = ["fact_probes", "facts"]
 
 _LENGTH = 64
 _DEEPEST = 45
 _MODES = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
 # Sums of 1 and this many units of the last place, whose roundings tell the modes apart.
 _UNITS = (0.5, 1.5, 0.75, 0.25)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A statement about a device, with the sum that shows it.
-
-    Parameters
-    ----------
-    statement : str
-        What was found.
-    products : tuple of (int, int)
-        Codes of the factors of the sum; products of zeros are left out.
-    result : int or None
-        Code of its result.
-    """
-
-    statement: str
-    products: tuple[tuple[int, int], ...] = ()
-    result: int | None = None
-
-    def __str__(self) -> str:
-        if self.result is None:
-            return self.statement
-        shown = " + ".join(f"{a:#x}*{b:#x}" for a, b in self.products[:4]) + (
-            " + ..." if len(self.products) > 4 else ""
-        )
-        return f"{self.statement}\n    {shown} -> {self.result:#x}"
 
 
 def _factors(exponent: int, operand: FloatFormat) -> tuple[float, float] | None:
@@ -132,7 +105,7 @@ def _dtype(fmt: FloatFormat) -> Any:
     return encode([0.0], fmt).dtype
 
 
-def findings(asked: Sequence[Probe], results: Sequence[NDArray[Any]], out: FloatFormat) -> list[Finding]:
+def facts(asked: Sequence[Probe], results: Sequence[NDArray[Any]], out: FloatFormat) -> list[Finding]:
     """Return what the single sums show."""
     shown = _Shown(asked, results, out)
     found: list[Finding] = []

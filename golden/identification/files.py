@@ -42,7 +42,7 @@ def _write(path: Path, arrays: dict[str, NDArray[Any]], argument: str) -> None:
 
 
 def write_probes(path: str | Path, asked: Sequence[Probe]) -> None:
-    """Write the factors of every product: matrices ``a0``, ``b0``, ``a1``, ``b1`` and so on.
+    """Write the factors of every product: matrices ``a0``, ``b0``, ``a1``, ``b1`` and so on; initial values as ``c``.
 
     Raises
     ------
@@ -54,6 +54,8 @@ def write_probes(path: str | Path, asked: Sequence[Probe]) -> None:
     arrays = {}
     for number, probe in enumerate(asked):
         arrays[f"a{number}"], arrays[f"b{number}"] = probe.a, probe.b
+        if probe.initial is not None:
+            arrays[f"c{number}"] = probe.initial
     _write(Path(path), arrays, "path")
 
 

@@ -18,12 +18,14 @@ from golden.presets import accumulators
 from golden.reduction import Reduction
 from golden.rounding import SUBNORMALS, Rounding
 
-__all__ = ["Candidate", "Examples", "fitted_accumulator", "fitted_reduction"]
+__all__ = ["Candidate", "Examples", "fitted_accumulator", "fitted_preset", "fitted_reduction"]
 
 _INNER = (FP32, FP16, BF16, CBFLOAT16, CB16)
 # Passes over all parts of a rule; a rule that is right in few sums at first is no start.
 _PASSES, _STARTS, _HOPELESS = 5, 2, 0.2
 _SCREENED = (2, 8, 33, 130)
+# A model must compute this one product before it is judged on others.
+_FIRST_LENGTH, _FIRST_ROWS = 33, 64
 _MODES = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
 _CUTS = (Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD)
 _ROUNDINGS = (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO, Rounding.TO_ODD, None)
@@ -72,13 +74,31 @@ class Examples:
         asked = [self.asked[at] for at in chosen]
         return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out).some(40)
 
+    def first(self) -> Examples:
+        """Return one product that almost every wrong model fails."""
+        chosen = [at for at, each in enumerate(self.asked) if each.a.shape[1] == _FIRST_LENGTH][1:2]
+        asked = [self.asked[at] for at in chosen]
+        return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out).some(_FIRST_ROWS)
+
+    def named(self, *names: str) -> Examples:
+        """Return the examples of these kinds of probes."""
+        chosen = [at for at, each in enumerate(self.asked) if each.name in names]
+        asked = [self.asked[at] for at in chosen]
+        return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out)
+
+    def given(self, probe: Probe) -> NDArray[Any]:
+        """Return the device's results of a product that is among the examples."""
+        return self.results[self.asked.index(probe)]
+
     def extended(self, probe: Probe, result: NDArray[Any]) -> Examples:
         """Return these examples and one more product."""
         return Examples([*self.asked, probe], [*self.results, result], self.operand, self.out)
 
     def computed(self, probe: Probe, model: Reduction | Accumulator) -> NDArray[Any]:
         """Return what the model makes of a product."""
-        options: dict[str, Any] = {} if isinstance(model, Reduction) else {"out": self.out}
+        options: dict[str, Any] = {"initial": probe.initial}
+        if not isinstance(model, Reduction):
+            options["out"] = self.out
         result: NDArray[Any] = matmul(probe.a, probe.b, operand=self.operand, reduction=model, **options)
         return self.plain(result)
 
@@ -101,22 +121,38 @@ def fitted_reduction(examples: Examples, chunks: Iterable[int | None]) -> Candid
 
     Of several that compute all examples, the one with fewer formats and conversions is returned.
     """
-    few = examples.screened()
+    stages = (examples.first(), examples.screened(), examples)
     best: Candidate | None = None
     formats = [(inner, outer) for outer in _first(examples.out) for inner in _first(outer)]
     for subnormals, chunk, (inner, outer), mode in product(SUBNORMALS, chunks, formats, _MODES):
         for last in _MODES if outer != examples.out else _MODES[:1]:
             model = Reduction(inner, chunk, outer, examples.operand, examples.out, mode, last, subnormals=subnormals)
-            share = few.share(model, at_least=best.share if best else 0.0)
-            if share == 1.0:
-                share = examples.share(model)
-                if share == 1.0:
-                    return Candidate(model, share)
+            share = 0.0
+            for number, stage in enumerate(stages):
+                right = stage.share(model)
+                share = number + right  # one that came further is nearer
+                if right < 1.0:
+                    break
+            else:
+                return Candidate(model, 1.0)
             if best is None or share > best.share:
-                best = Candidate(model, min(share, 1.0 - 1.0 / examples.count))
+                best = Candidate(model, share)
     if best is None:
         raise ValueError("chunks: got none, must have one at least")
     return Candidate(best.model, examples.share(best.model))
+
+
+def fitted_preset(examples: Examples) -> Candidate | None:
+    """Return the machine of `golden.accumulators` that computes all examples."""
+    bits, few = _operand_bits(examples), examples.first()
+    for rule in accumulators.values():
+        if rule.operand_bits == bits and few.share(rule) == 1.0 and examples.share(rule, at_least=0.5) == 1.0:
+            return Candidate(rule, 1.0)
+    return None
+
+
+def _operand_bits(examples: Examples) -> int:
+    return 8 if examples.operand.width <= 8 else 16
 
 
 def _sums(spec: FusedSum, *, is_join: bool, joint: bool) -> Iterator[FusedSum]:
@@ -194,12 +230,9 @@ def _improved(examples: Examples, start: Candidate) -> Candidate:
 
 
 def fitted_accumulator(examples: Examples, starts: Sequence[Accumulator]) -> Candidate | None:
-    """Return the accumulator that computes most of the examples: a preset, or one improved from a start."""
-    bits = 8 if examples.operand.width <= 8 else 16
+    """Return the accumulator that computes most of the examples: one improved from a start or from the best preset."""
+    bits = _operand_bits(examples)
     presets = [Candidate(rule, examples.share(rule)) for rule in accumulators.values() if rule.operand_bits == bits]
-    for candidate in presets:
-        if candidate.share == 1.0:
-            return candidate
     few = examples.screened()
     own = [Candidate(rule, few.share(rule)) for rule in (replace(each, operand_bits=bits) for each in starts)]
     best: Candidate | None = None

@@ -9,7 +9,7 @@ from pathlib import Path
 from golden.accumulator import Accumulator
 from golden.files import write_whole
 from golden.formats import FloatFormat
-from golden.identification.facts import Finding
+from golden.identification.findings import Finding
 from golden.identification.fit import Candidate
 from golden.presets import accumulators
 from golden.reduction import Reduction
@@ -65,7 +65,7 @@ class Identified:
             lines += [f"The device computes{name}:", f"    {self.reduction}"]
             lines += [f"verified on {self.verified:,} random sums of hard kinds, every bit equal", ""]
         else:
-            lines += ["No model of this project computes what the device does. The nearest:"]
+            lines += ["No model was found that computes what the device does. The nearest, by the share of hard sums:"]
             lines += [f"    {each.share:8.3%}  {each.model}" for each in self.nearest]
             lines += ["", *([str(self.failing), ""] if self.failing else [])]
         lines += [f"- {finding}" for finding in self.findings]

@@ -13,25 +13,29 @@ from numpy.typing import NDArray
 from golden.accumulator import Accumulator
 from golden.arrays.checks import as_codes, as_flag, as_format
 from golden.formats import FP32, FloatFormat
+from golden.identification.consistency import consistency, consistency_probes
 from golden.identification.device import Device, result_format
-from golden.identification.facts import Finding, fact_probes, findings
-from golden.identification.fit import Candidate, Examples, fitted_accumulator, fitted_reduction
+from golden.identification.facts import fact_probes, facts
+from golden.identification.findings import Finding
+from golden.identification.fit import Candidate, Examples, fitted_accumulator, fitted_preset, fitted_reduction
 from golden.identification.identified import Identified
 from golden.identification.order import Order, order_of, structures
-from golden.identification.probes import KINDS, Probe, hard_probe, probes, units
+from golden.identification.probes import Probe, probes, units
 from golden.identification.shortest import shortest
+from golden.identification.start import start_finding, start_probes
+from golden.identification.verification import Difference, difference, verified
 
 __all__ = ["all_probes", "concluded", "identify"]
 
-_REPEATS = "The same call repeats its results."
 _ROUNDS = 4
 _MOST = 10**9
-_ROWS = 2048
 
 
-def all_probes(operand: FloatFormat, seed: int) -> list[Probe]:
+def all_probes(operand: FloatFormat, seed: int, initial: FloatFormat | None = None) -> list[Probe]:
     """Return every product that a device is asked for before a model is verified."""
-    return probes(operand, seed) + fact_probes(operand)
+    again, start = np.random.default_rng([seed, 0xA6A1]), np.random.default_rng([seed, 0x57A7])
+    asked = probes(operand, seed) + list(consistency_probes(operand, again)) + fact_probes(operand)
+    return asked if initial is None else asked + list(start_probes(start, operand, initial))
 
 
 def identify(
@@ -39,6 +43,7 @@ def identify(
     *,
     operand: FloatFormat | str,
     result: FloatFormat | str | None = None,
+    initial: FloatFormat | str | None = None,
     seed: int = 0,
     verify: int = 1_000_000,
     values: bool = False,
@@ -49,11 +54,15 @@ def identify(
     Parameters
     ----------
     function : callable
-        ``function(a, b)`` multiplies codes of shape (M, K) and (K, N) and returns codes of shape (M, N).
+        ``function(a, b)`` multiplies codes of shape (M, K) and (K, N) and returns codes of shape (M, N). With
+        `initial`, ``function(a, b, start)`` adds the product to codes of shape (M, N).
     operand : FloatFormat or str
         Format of the factors, of at most 16 bits.
     result : FloatFormat or str, optional
         Format of the results; found unless given.
+    initial : FloatFormat or str, optional
+        Format of the values from which the device starts its sums, where it takes them. The model then takes them so
+        too; where they join otherwise, there is no model.
     seed : int
         Of the random probes: 0 to 10**9.
     verify : int
@@ -66,7 +75,8 @@ def identify(
     Returns
     -------
     Identified
-        The model, or None with the nearest ones, and statements with the sums that show them.
+        The model, or None with the nearest ones, and statements with the sums that show them. There is no model of a
+        device that does not repeat its results, or whose sums depend on M, N or their position.
 
     Raises
     ------
@@ -86,12 +96,13 @@ def identify(
         if not isinstance(given, int) or isinstance(given, bool) or not 0 <= given <= _MOST:
             raise ValueError(f"{name}: got {given!r}, must be an int from 0 to {_MOST}")
     say = _told if as_flag(progress, "progress") else _untold
-    device = Device(function, operand, values=as_flag(values, "values"))
+    start = None if initial is None else as_format(initial, "initial")
+    device = Device(function, operand, values=as_flag(values, "values"), initial=start)
     out = result_format(device) if result is None else as_format(result, "result")
-    asked = all_probes(operand, seed)
+    asked = all_probes(operand, seed, start)
     say(f"asking for {len(asked)} products")
-    results = [as_codes(device.product(probe.a, probe.b), out, "result") for probe in asked]
-    return concluded(asked, results, operand, out, device=device, seed=seed, verify=verify, say=say)
+    results = [as_codes(device.product(probe), out, "result") for probe in asked]
+    return concluded(asked, results, operand, out, initial=start, device=device, seed=seed, verify=verify, say=say)
 
 
 def _told(line: str) -> None:
@@ -115,42 +126,57 @@ def concluded(
     operand: FloatFormat,
     out: FloatFormat,
     *,
+    initial: FloatFormat | None = None,
     device: Device | None = None,
-    **options: Any,
+    seed: int = 0,
+    verify: int = 0,
+    say: Callable[[str], None] = _untold,
 ) -> Identified:
-    """Return what results of probes show; with a device, verify the model on new products."""
-    say = options.get("say", _untold)
-    repeats, *places = _repeats(asked, results)
-    found = [repeats, *places, *findings(asked, results, out)]
+    """Return what results of probes show; with a device, verify the model on `verify` new sums."""
+    every = Examples(asked, results, operand, out)
+    same, is_steady = consistency(list(zip(every.asked, every.results, strict=True)), out)
     order = order_of(asked, results, out, units(operand))
-    found.insert(0, _order_finding(order))
-    hard = [(probe, result) for probe, result in zip(asked, results, strict=True) if probe.name == "hard"]
-    examples = Examples([probe for probe, _ in hard], [result for _, result in hard], operand, out)
-    is_constant = all((each == results[0].flat[0]).all() for each in results)
-    if is_constant:
+    found = [_order_finding(order), *same, *facts(asked, results, out)]
+    examples = every.named("hard")
+    if all((each == results[0].flat[0]).all() for each in results):
         found.insert(0, Finding("All results are equal: the device does not multiply."))
-    is_known = repeats.statement == _REPEATS and not is_constant
+        is_steady = False
     for _ in range(_ROUNDS):
         say(f"looking for a model of {examples.count:,} sums")
-        candidates = _candidates(examples, order, is_known=is_known)
+        candidates = _candidates(examples, order, is_known=is_steady)
         best = max(candidates, key=lambda each: each.share)
-        if best.share < 1.0:
+        if best.share < 1.0 or not is_steady:
             break
-        verified, wrong = _verified(best.model, examples, device, say=say, **_only(options, "seed", "verify"))
-        if wrong is None:
+        count, wrong = _judged(best.model, every.named("shape"), device)
+        if wrong is None and device is not None:
+            count, wrong = verified(best.model, every, device, seed=seed, verify=verify, say=say)
+        elif wrong is None:
+            count += examples.count
+        if wrong is None or wrong.probe.initial is not None:
+            if initial is not None:
+                joins, as_model = start_finding(best.model, every.named("start"), initial)
+                found.append(joins)
+                if not as_model or wrong is not None:
+                    break
             nan = _nan_code(asked, results, out)
             model = _with_nan(best.model, nan)
-            return Identified(operand, out, model, (*found, *_about_nan(model, nan, out)), (best,), verified)
-        probe, row = wrong
-        rows = Probe("hard", probe.a[row : row + 1], probe.b)
-        examples = examples.extended(rows, device.product(rows.a, rows.b) if device else results[0])
+            return Identified(operand, out, model, (*found, *_about_nan(model, nan, out)), (best,), count)
+        if wrong.finding is not None:
+            found.append(wrong.finding)
+            break
+        examples = examples.extended(wrong.probe, np.array([[wrong.result]], results[0].dtype))
     candidates.sort(key=lambda each: -each.share)
     failing = shortest(candidates[0].model, examples, device)
     return Identified(operand, out, None, tuple(found), tuple(candidates), 0, failing)
 
 
-def _only(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    return {name: options[name] for name in names if name in options}
+def _judged(model: Any, shapes: Examples, device: Device | None) -> tuple[int, Difference | None]:
+    """Return how many sums of products in many shapes are equal, and the first difference."""
+    for probe in shapes.asked:
+        wrong = difference(model, probe, shapes, device)
+        if wrong is not None:
+            return 0, wrong
+    return shapes.count, None
 
 
 def _order_finding(order: Order | None) -> Finding:
@@ -159,54 +185,19 @@ def _order_finding(order: Order | None) -> Finding:
     return Finding(f"Order: {order.text()}.")
 
 
-def _repeats(asked: Sequence[Probe], results: Sequence[NDArray[Any]]) -> list[Finding]:
-    """Return whether results repeat, and whether they depend on place and size."""
-    by_name: dict[str, list[tuple[Probe, NDArray[Any]]]] = {}
-    for probe, result in zip(asked, results, strict=True):
-        by_name.setdefault(probe.name, []).append((probe, result))
-    whole, again = by_name["whole"][0][1], by_name["whole again"][0][1]
-    found = [Finding(_REPEATS if np.array_equal(whole, again) else "Results do not repeat.")]
-    is_equal = len(np.unique(by_name["equal"][0][1])) == 1
-    found.append(
-        Finding("Equal sums have equal results at every place." if is_equal else "Results depend on their place.")
-    )
-    alone = all(result[0, 0] == whole[probe.about[0], 0] for probe, result in by_name["alone"])
-    found.append(Finding("Results do not depend on M and N." if alone else "Results depend on M or N."))
-    return found
-
-
 def _candidates(examples: Examples, order: Order | None, *, is_known: bool) -> list[Candidate]:
     period = None if order is None else order.period
     chunks: list[int | None] = [None, 1] if period in (None, 1) else [period, None]
     if order is None:
         chunks += [2, 4, 8, 12, 16, 32, 64, 128]
+    preset = fitted_preset(examples)
+    if preset is not None:
+        return [preset]
     reduction = fitted_reduction(examples, chunks)
     if reduction.share == 1.0 or not is_known:
         return [reduction]
     accumulator = fitted_accumulator(examples, structures(order) if order else [])
     return [reduction, *([accumulator] if accumulator else [])]
-
-
-def _verified(
-    model: Any, examples: Examples, device: Device | None, *, seed: int = 0, verify: int = 0, say: Any = None
-) -> tuple[int, tuple[Probe, int] | None]:
-    """Return how many new sums are equal, and a product with the row that is not."""
-    if device is None:
-        return examples.count, None
-    random = np.random.default_rng([seed, 0x7E57])
-    done, turn = 0, 0
-    while done < verify:
-        length = int(random.choice([1, 2, 3, 4, 7, 16, 31, 32, 33, 48, 64, 96, 129, 200, 520]))
-        rows = min(_ROWS, verify - done)
-        probe = hard_probe(random, examples.operand, (rows, length), turn % KINDS)
-        result = examples.plain(device.product(probe.a, probe.b))
-        wrong = np.nonzero((examples.computed(probe, model) != result)[:, 0])[0]
-        if len(wrong):
-            return done, (probe, int(wrong[0]))
-        done, turn = done + rows, turn + 1
-        if say and turn % 50 == 0:
-            say(f"verified {done:,} of {verify:,} sums")
-    return done, None
 
 
 def _nan_code(asked: Sequence[Probe], results: Sequence[NDArray[Any]], out: FloatFormat) -> int | None:

@@ -41,12 +41,15 @@ class Probe:
         Codes of the factors.
     about : tuple
         What the results mean: the places of large terms, row by row.
+    initial : array of shape (M, N), optional
+        Codes to which the products are added; +0 unless given.
     """
 
     name: str
     a: NDArray[Any]
     b: NDArray[Any]
     about: tuple[Any, ...] = ()
+    initial: NDArray[Any] | None = None
 
 
 def _split(exponent: int) -> tuple[int, int]:
@@ -161,21 +164,9 @@ def hard_probe(random: np.random.Generator, operand: FloatFormat, shape: tuple[i
     return Probe("hard", a.astype(dtype), encode(b, operand, overflow="saturate").reshape(length, 1))
 
 
-def _check_probes(operand: FloatFormat, random: np.random.Generator) -> Iterator[Probe]:
-    """Return the same row again and again, and one product as it is and row by row."""
-    base = hard_probe(random, operand, (1, 48), 1)
-    yield Probe("equal", np.repeat(base.a, 24, 0), np.repeat(base.b, 20, 1))
-    some = hard_probe(random, operand, (6, 48), 2)
-    wide = np.concatenate([hard_probe(random, operand, (1, 48), 1 + n % 2).b for n in range(5)], 1)
-    yield Probe("whole", some.a, wide)
-    yield Probe("whole again", some.a, wide)
-    for row in range(len(some.a)):
-        yield Probe("alone", some.a[row : row + 1], wide[:, :1], (row,))
-
-
 def probes(operand: FloatFormat, seed: int, rows: int = 256) -> list[Probe]:
-    """Return all probes for an operand format."""
+    """Return the probes of order, and hard sums."""
     random = np.random.default_rng([seed, 0x1DE7])
     found = list(_order_probes(operand))
     found += [hard_probe(random, operand, (rows, length), kind) for length in _HARD_LENGTHS for kind in range(KINDS)]
-    return found + list(_check_probes(operand, random))
+    return found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from golden.identification.device import Device
-from golden.identification.facts import Finding
+from golden.identification.findings import Finding
 from golden.identification.fit import Examples
 from golden.identification.probes import Probe
 
@@ -35,7 +35,7 @@ def shortest(model: Any, examples: Examples, device: Device | None) -> Finding |
 def _shrunk(model: Any, failing: Probe, examples: Examples, device: Device) -> Probe:
     def fails(a: Any) -> int | None:
         probe = Probe("hard", a, failing.b)
-        result = examples.plain(device.product(a, failing.b))
+        result = examples.plain(device.product(probe))
         return int(result[0, 0]) if (examples.computed(probe, model) != result).any() else None
 
     a, result = failing.a.copy(), failing.about[0]

@@ -1,0 +1,102 @@
+"""A model is judged on new sums: alone in their row, in products of many shapes, and with initial values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from golden.identification.consistency import shaped_probe
+from golden.identification.device import Device
+from golden.identification.findings import Finding
+from golden.identification.fit import Examples
+from golden.identification.probes import KINDS, Probe, hard_probe
+from golden.identification.start import start_probe
+
+__all__ = ["Difference", "difference", "verified"]
+
+_LENGTHS = (1, 2, 3, 4, 7, 16, 31, 32, 33, 48, 64, 96, 129, 200, 520)
+_ROWS = 2048
+# M and N, and lengths for them; a product has at most so many factors, and so many steps.
+_PLACES = ((1, 1), (1, 64), (64, 1), (2, 3), (7, 5), (33, 17), (64, 64), (256, 9), (12, 200))
+_LONG = (1, 5, 16, 64, 130, 384, 385, 520, 1030, 2049, 4100)
+_STEPS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A sum that the model computes otherwise.
+
+    Parameters
+    ----------
+    probe : Probe
+        A product with one row and one column.
+    result : int
+        The device's result of it.
+    finding : Finding or None
+        Says so where the device gives the sum by itself another result than in the product.
+    """
+
+    probe: Probe
+    result: int
+    finding: Finding | None = None
+
+
+def verified(
+    model: Any, examples: Examples, device: Device, *, seed: int, verify: int, say: Callable[[str], None]
+) -> tuple[int, Difference | None]:
+    """Return how many new sums are equal, and the first difference."""
+    random = np.random.default_rng([seed, 0x7E57])
+    done, turn = 0, 0
+    while done < verify:
+        probe = _next(random, examples, device, verify - done, turn)
+        found = difference(model, probe, examples, device)
+        if found is not None:
+            return done, found
+        done, turn = done + probe.a.shape[0] * probe.b.shape[1], turn + 1
+        if turn % 50 == 0:
+            say(f"verified {done:,} of {verify:,} sums")
+    return done, None
+
+
+def _next(random: np.random.Generator, examples: Examples, device: Device, left: int, turn: int) -> Probe:
+    kind = turn // 2 % KINDS
+    if turn % 2 == 0:
+        return hard_probe(random, examples.operand, (min(_ROWS, left), int(random.choice(_LENGTHS))), kind)
+    rows, columns = (int(each) for each in random.choice(_PLACES))
+    rows = min(rows, left)
+    columns = min(columns, left // rows)
+    fitting = [length for length in _LONG if rows * columns * length <= _STEPS]
+    shape = rows, int(random.choice(fitting)), columns
+    if device.initial is not None and turn % 4 == 1:
+        return start_probe(random, examples.operand, device.initial, shape, kind)
+    return shaped_probe(random, examples.operand, shape, kind)
+
+
+def difference(model: Any, probe: Probe, examples: Examples, device: Device | None) -> Difference | None:
+    """Return the first sum of a product that the model computes otherwise than the device, which is asked again."""
+    result = examples.given(probe) if device is None else examples.plain(device.product(probe))
+    wrong = np.argwhere(examples.computed(probe, model) != result)
+    if not len(wrong):
+        return None
+    row, column = wrong[0].tolist()
+    start = None if probe.initial is None else probe.initial[row : row + 1, column : column + 1]
+    one = Probe("hard", probe.a[row : row + 1], np.ascontiguousarray(probe.b[:, column : column + 1]), initial=start)
+    inside = int(result[row, column])
+    if device is None:
+        return Difference(one, inside)
+    if int(examples.plain(device.product(probe))[row, column]) != inside:
+        return Difference(one, inside, Finding("Results do not repeat.", _pairs(one), inside))
+    alone = int(examples.plain(device.product(one))[0, 0])
+    if alone == inside:
+        return Difference(one, inside)
+    shape = f"({probe.a.shape[0]}, {probe.a.shape[1]}) by ({probe.b.shape[0]}, {probe.b.shape[1]})"
+    words = f"Results depend on M, N or position: row {row}, column {column} of a product {shape} is {inside:#x}, "
+    return Difference(one, alone, Finding(f"{words}by itself {alone:#x}.", _pairs(one), alone))
+
+
+def _pairs(one: Probe) -> tuple[tuple[int, int], ...]:
+    pairs = zip(one.a[0].tolist(), one.b[:, 0].tolist(), strict=True)
+    return tuple((x, y) for x, y in pairs if x or y)
