@@ -180,7 +180,8 @@ def _flight(seen: _Seen) -> Iterator[Condition]:
             if place < other < place + latency:
                 yield f"products {place} {other}", ~(seen.is_product(place) & seen.is_product(other) & same)
                 yield f"promotions {place} {other}", ~(seen.is_promotion(place) & seen.is_promotion(other) & same)
-            if abs(other + returns - place) < latency:
+            # A promotion is as far behind as the product that it comes from.
+            if 0 < abs(other + returns - place) < latency:
                 yield f"product {place}, promotion {other}", ~(seen.is_product(place) & seen.is_promotion(other) & same)
     if seen.parameters.has_chunks:
         counting, facts = seen.control.chunks.counting, seen.control.chunks.facts
