@@ -60,6 +60,8 @@ class MatrixEngine(wiring.Component):
 
     Attributes
     ----------
+    unit : MatrixMac
+        The array.
     latency : int
         Cycles from a beat of the array to its row of results, as in `hdl.MatrixMac`.
     aclk, aresetn : in
@@ -86,8 +88,8 @@ class MatrixEngine(wiring.Component):
 
     @built_from(EngineParameters)
     def __init__(self, parameters: EngineParameters) -> None:
-        self.array = MatrixMac(**parameters.array)
-        self.latency, self.accumulate_latency = self.array.latency, self.array.accumulate_latency
+        self.unit = MatrixMac(**parameters.array)
+        self.latency, self.accumulate_latency = self.unit.latency, self.unit.accumulate_latency
         super().__init__(
             {
                 "aclk": In(1),
@@ -103,7 +105,7 @@ class MatrixEngine(wiring.Component):
         self.a_panel = Panel(parameters, parameters.rows, parameters.tile_rows)
         self.b_panel = Panel(parameters, parameters.columns, parameters.tile_columns)
         self.sequencer = Sequencer(parameters)
-        self.writer = Writer(parameters, matrix_result_layout(self.array.parameters))
+        self.writer = Writer(parameters, matrix_result_layout(self.unit.parameters))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -113,7 +115,7 @@ class MatrixEngine(wiring.Component):
         clear = Signal()
         m.d.comb += clear.eq(run.clear)
         # The parts that work on a command: an end before its time clears them.
-        for name in ("tiler", "reader", "loader", "a_panel", "b_panel", "sequencer", "array", "writer"):
+        for name in ("tiler", "reader", "loader", "a_panel", "b_panel", "sequencer", "unit", "writer"):
             m.submodules[name] = ResetInserter(clear)(getattr(self, name))
         m.submodules.checker = ResetInserter(run.drops)(self.checker)
         for name, port in engine_axi_lite_ports().items():
@@ -186,7 +188,7 @@ class MatrixEngine(wiring.Component):
         ]
 
     def _computing(self, m: Module) -> None:
-        run, sequencer, array = self.run, self.sequencer, self.array
+        run, sequencer, array = self.run, self.sequencer, self.unit
         wiring.connect(m, self.tiler.slices, sequencer.slices)
         command, beat = run.command.command, array.i.payload
         for panel, tile, factors in (
@@ -221,7 +223,7 @@ class MatrixEngine(wiring.Component):
         ]
 
     def _writing(self, m: Module) -> None:
-        run, tiler, writer, array = self.run, self.tiler, self.writer, self.array
+        run, tiler, writer, array = self.run, self.tiler, self.writer, self.unit
         wiring.connect(m, tiler.blocks, writer.blocks)
         wiring.connect(m, array.o, writer.rows)
         command = run.command
