@@ -17,7 +17,9 @@ __all__ = ["main"]
 def main() -> int:
     """Run the command line; the status is 1 if a test fails."""
     parser = argparse.ArgumentParser(prog="python -m sim.engine", description=__doc__.split(": ", 1)[1])
-    parser.add_argument("engines", nargs="*", choices=[*UNITS, []], metavar="ENGINE", help=f"some of {', '.join(UNITS)}")
+    parser.add_argument(
+        "engines", nargs="*", choices=[*UNITS, []], metavar="ENGINE", help=f"some of {', '.join(UNITS)}"
+    )
     parser.add_argument("--tests", default="", help="a regular expression on the names of tests")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--effort", type=float, default=1.0, help="factor on the number of random commands")

@@ -17,8 +17,8 @@ from tools.yosys import loaded_yosys
 __all__ = ["simulate_engine"]
 
 _TOP = "matrix_engine"
-#: Under the rules of SystemVerilog, which cocotb asks for, Icarus gives registers their first values before it looks for
-#: changes, and logic that follows such a register alone stays unknown until it changes.
+#: Under the rules of SystemVerilog, which cocotb asks for, Icarus gives registers their first values before it looks
+#: for changes, and logic that follows such a register alone stays unknown until it changes.
 _BUILD_ARGUMENTS = {"icarus": ["-g2005"], "verilator": ["-Wno-fatal"]}
 
 
