@@ -53,6 +53,8 @@ class MatrixEngine(wiring.Component):
     when its last one is done. K is cut into slices of `depth` products; a slice of A (the rows of the block) and one of
     B (its columns) lie in block RAM while the next ones are loaded.
 
+    There is no path for C into the array yet: a command with ``OPTIONS.initial`` is refused with ``INITIAL``.
+
     Its registers and the protocol of a command are described in `hdl.matrix_engine.registers`.
 
     Reads fetch whole words of the bus, each of which holds at least one element of A or B. Writes have strobes, so that
