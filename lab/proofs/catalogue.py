@@ -21,7 +21,7 @@ from lab.proofs.flushed import flushed_proofs
 from lab.proofs.lanes import lane_proofs
 from lab.proofs.mutants import CoreMutant, mutants
 from lab.proofs.philox import philox_proofs
-from lab.proofs.pipelines import pipeline_proofs, primitive_proofs
+from lab.proofs.pipelines import kept_proofs, pipeline_proofs, primitive_proofs
 from lab.proofs.proof import Proof
 from lab.proofs.steps import rounded_step_proofs, step_proofs
 from lab.proofs.swamped import swamped_proofs
@@ -43,6 +43,7 @@ def proofs() -> list[Proof]:
         *rounded_step_proofs(),
         *lane_proofs(),
         *primitive_proofs(),
+        *kept_proofs(),
         *pipeline_proofs(),
         *philox_proofs(),
         *block_proofs(),
