@@ -8,7 +8,9 @@ from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
 
+from hdl.cores.kept import kept
 from hdl.cores.result import flags_layout
 from hdl.cores.words import named, record
 from hdl.mac.arrangement import Arrangement
@@ -34,8 +36,10 @@ class QueuedPromotions(wiring.Component):
     queue. The operations of one promotion follow one another. The queue cannot overflow: it has a place for every
     product of a chunk in flight.
 
-    `hdl.mac.promotions.promotions_signature` describes the ports. Promotions are settled if no chunk is in flight, and
-    every total is written before an operation issued now reads it.
+    `hdl.mac.promotions.promotions_signature` describes the ports. There is one more: ``moves``, a copy of ``issues``
+    for each pair of lanes.
+
+    Promotions are settled if no chunk is in flight, and every total is written before an operation issued now reads it.
 
     Parameters
     ----------
@@ -60,14 +64,17 @@ class QueuedPromotions(wiring.Component):
         ahead, because all lanes and counters follow.
     change, spare, left, unsettled : Signal
         State that proofs refer to: by how much the number of products of chunks in flight and of waiting promotions has
-        just changed; the places that were left for them before, less `margin`; cycles until the total of the last promotion issued is written; whether any are in flight.
+        just changed; the places that were left for them before, less `margin`; cycles until the total of the last
+        promotion issued is written; whether any are in flight.
     margin : int
         The places that products may take before `spare` tells, with the one that is asked for.
     """
 
     def __init__(self, parameters: VectorParameters, arrangement: Arrangement) -> None:
         self.parameters = parameters
-        super().__init__(promotions_signature(parameters, arrangement))
+        super().__init__({
+            **promotions_signature(parameters, arrangement).members, "moves": Out(1).array(parameters.lanes // 2),
+        })  # fmt: skip
         operand, operation = operand_layout(parameters.formats), arrangement.operation
         fields: dict[str, Any] = {name: operation[name].shape for name in ("register", "format", "last")}
         fields |= {"fresh": 1, "wide": 1, "operands": data.ArrayLayout(operand, parameters.lanes)}
@@ -133,7 +140,10 @@ class QueuedPromotions(wiring.Component):
             self.issues.eq(self.issuing),
         ]
         # A promotion that is not replaced stays, and its second operation never waits.
-        m.d.sync += self.issuing.eq((~load | row_valid) & ~waiting.waits_next())
+        issuing = named(m, "issuing_next", (~load | row_valid) & ~waiting.waits_next())
+        m.d.sync += self.issuing.eq(issuing)
+        for pair, moves in enumerate(self.moves):
+            m.d.comb += moves.eq(kept(m, self.issuing, issuing, f"issuing_{pair}", parameters.multiplier))
         self.give(m, held, is_second)
         self.count(m, leaves)
         return m
@@ -161,7 +171,7 @@ class QueuedPromotions(wiring.Component):
         return same_pair & (one.wide | other.wide | (one.register[0] == other.register[0]))
 
     def _is_promotion_to(self, row: Any, operation: Any) -> Value:
-        return operation.writes & ~operation.is_product & self.is_same(row, operation)
+        return operation.is_promotion & self.is_same(row, operation)
 
     def give(self, m: Module, held: Any, is_second: Value) -> None:
         parameters, operation = self.parameters, self.operation
@@ -174,6 +184,7 @@ class QueuedPromotions(wiring.Component):
             operation.fresh.eq(held.fresh),
             operation.last.eq(held.last),
             operation.is_second.eq(is_second),
+            operation.is_promotion.eq(1),
             operation.writes.eq(1),
             *(operation[name].eq(held[name]) for name, _ in parameters.formats.controls),
         ]
