@@ -98,16 +98,16 @@ class Unpack(wiring.Component):
         view = FloatView(FloatShape(source), self.code)
         if source.normal_zero_field:
             is_normal = named(m, "is_normal", self.code[:-1].any())
-            field: Value = Mux(is_normal, view.exponent_field + 1, 0)
+            field: Value = named(m, "field", Mux(is_normal, view.exponent_field + 1, 0)[: len(o.exponent_field)])
         else:
             is_normal = named(m, "is_normal", view.exponent_field.any())
             field = view.exponent_field
-        field = named(m, "field", field[: len(o.exponent_field)])
-        has_subnormals = source.subnormals and (self.plan.in_place or not self.plan.flushes)
-        fraction = view.fraction if has_subnormals else view.fraction & is_normal.replicate(source.fraction_bits)
+        fraction = view.fraction
+        if not source.subnormals or (self.plan.flushes and not self.plan.in_place):
+            fraction = fraction & is_normal.replicate(source.fraction_bits)
         what = classify(source, self.code)
         if self.plan.in_place:
-            fraction, distance = view.fraction, C(0, 0)
+            distance: Value = C(0, 0)
         elif _reach(self.plan) >= 0:
             distance = self._to_the_right(field, is_normal)
         else:
