@@ -15,7 +15,7 @@ from golden.decimals import decimal_text, table, value_text
 from golden.explanation import check_rows, explain
 from golden.explanation_plot import check_picture
 from golden.formats import ALIASES, FORMATS, FloatFormat, format_named
-from golden.identification.files import read_results, write_probes
+from golden.identification.files import kinds, read_results, write_probes
 from golden.identification.identify import all_probes, concluded
 from golden.reduction import DEFAULT_CHUNK, LEVELS, Reduction
 from golden.reference import Class, Value, decode, round_value
@@ -202,7 +202,10 @@ def _identify(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str
             write_probes(given.write, asked)
             return (
                 f"{len(asked)} products of {given.operand} are in {given.write}: a0 times b0, a1 times b1, and so on.\n"
-                f"Write their results as r0, r1, ... into one file, and read it with --read and --result."
+                f"Write their results as r0, r1, ... into one file, and read it with --read and --result.\n"
+                + ("Where a product has c0, c1, ..., it is added to that, otherwise to +0.\n" if given.initial else "")
+                + "Kinds of products: "
+                + "; ".join(f"{name} {where}" for name, where in kinds(asked).items())
             )
         if given.result is None:
             parser.error("argument --result: must be given with --read: the format of the results")

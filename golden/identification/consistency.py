@@ -21,7 +21,10 @@ _Asked = Sequence[tuple[Probe, NDArray[Any]]]
 # Kernels change their order where a product is long, or has a single row or column.
 _LENGTHS = (48, 700)
 _ROWS, _COLUMNS = 6, 5
-_SHAPES = ((1, 33, 1), (1, 520, 9), (9, 130, 1), (3, 385, 5), (33, 64, 65), (16, 1030, 16), (2, 4100, 2), (128, 16, 96))
+_SHAPES = (
+    (1, 33, 1), (1, 520, 9), (9, 130, 1), (3, 385, 5), (33, 64, 65), (16, 1030, 16), (2, 4100, 2), (128, 16, 96),
+    (4, 40, 300), (300, 40, 4), (1, 64, 520), (150, 130, 160),
+)  # fmt: skip
 _DISTINCT = 8
 # Fraction bits of float16, DLFloat and cbfloat16, bfloat16, float32: 1 and a part of the last place, many times.
 _PRECISIONS, _PARTS, _SIDE = (10, 9, 7, 23), (0.25, 0.75), 16

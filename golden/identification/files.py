@@ -16,7 +16,7 @@ from golden.files import write_whole
 from golden.formats import FloatFormat
 from golden.identification.probes import Probe
 
-__all__ = ["read_results", "write_probes", "write_results"]
+__all__ = ["kinds", "read_results", "write_probes", "write_results"]
 
 _KINDS = (".npz", ".csv")
 
@@ -39,6 +39,21 @@ def _write(path: Path, arrays: dict[str, NDArray[Any]], argument: str) -> None:
     for name, codes in arrays.items():
         writer.writerow([name, *codes.shape, " ".join(f"{code:x}" for code in codes.ravel().tolist())])
     write_whole(path, text.getvalue().encode())
+
+
+def kinds(asked: Sequence[Probe]) -> dict[str, str]:
+    """Return the numbers of the products of each kind, as ranges."""
+    found: dict[str, list[list[int]]] = {}
+    for number, probe in enumerate(asked):
+        ranges = found.setdefault(probe.name, [])
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return {
+        name: ", ".join(f"{low}-{high}" if low != high else f"{low}" for low, high in ranges)
+        for name, ranges in found.items()
+    }
 
 
 def write_probes(path: str | Path, asked: Sequence[Probe]) -> None:

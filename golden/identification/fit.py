@@ -23,6 +23,7 @@ __all__ = ["Candidate", "Examples", "fitted_accumulator", "fitted_preset", "fitt
 _INNER = (FP32, FP16, BF16, CBFLOAT16, CB16)
 # Passes over all parts of a rule; a rule that is right in few sums at first is no start.
 _PASSES, _STARTS, _HOPELESS = 5, 2, 0.2
+_ROUNDS, _FAILING = 12, 12
 _SCREENED = (2, 8, 33, 130)
 # A model must compute this one product before it is judged on others.
 _FIRST_LENGTH, _FIRST_ROWS = 33, 64
@@ -89,6 +90,22 @@ class Examples:
     def given(self, probe: Probe) -> NDArray[Any]:
         """Return the device's results of a product that is among the examples."""
         return self.results[self.asked.index(probe)]
+
+    def failing(self, model: Reduction | Accumulator, *, rows: int) -> Examples:
+        """Return some sums of a column that the model computes otherwise: a few of each of two products."""
+        asked, results = [], []
+        for probe, result in zip(self.asked, self.results, strict=True):
+            wrong = np.nonzero((self.computed(probe, model) != result)[:, 0])[0][:rows]
+            if len(wrong):
+                asked.append(Probe(probe.name, probe.a[wrong], probe.b))
+                results.append(result[wrong])
+            if len(asked) == 2:
+                break
+        return Examples(asked, results, self.operand, self.out)
+
+    def joined(self, other: Examples) -> Examples:
+        """Return these examples and others."""
+        return Examples([*self.asked, *other.asked], [*self.results, *other.results], self.operand, self.out)
 
     def extended(self, probe: Probe, result: NDArray[Any]) -> Examples:
         """Return these examples and one more product."""
@@ -229,6 +246,21 @@ def _improved(examples: Examples, start: Candidate) -> Candidate:
     return best
 
 
+def _guided(examples: Examples, few: Examples, start: Candidate) -> Candidate:
+    """Improve a rule on few sums; sums of the others on which it then fails join them."""
+    working = few.some(_FIRST_ROWS // 4)
+    found = start
+    for _ in range(_ROUNDS):
+        found = _improved(working, Candidate(found.model, working.share(found.model)))
+        if found.share < 1.0:
+            break
+        failing = examples.failing(found.model, rows=_FAILING)
+        if not failing.asked:
+            return Candidate(found.model, 1.0)
+        working = working.joined(failing)
+    return Candidate(found.model, examples.share(found.model))
+
+
 def fitted_accumulator(examples: Examples, starts: Sequence[Accumulator]) -> Candidate | None:
     """Return the accumulator that computes most of the examples: one improved from a start or from the best preset."""
     bits = _operand_bits(examples)
@@ -241,10 +273,7 @@ def fitted_accumulator(examples: Examples, starts: Sequence[Accumulator]) -> Can
     ):
         if start.share < _HOPELESS:
             continue
-        found = _improved(few, Candidate(start.model, few.share(start.model)))
-        found = Candidate(found.model, examples.share(found.model))
-        if found.share < 1.0:
-            found = _improved(examples, found)
+        found = _guided(examples, few, start)
         if best is None or found.share > best.share:
             best = found
         if best.share == 1.0:

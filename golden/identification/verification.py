@@ -20,7 +20,7 @@ __all__ = ["Difference", "difference", "verified"]
 _LENGTHS = (1, 2, 3, 4, 7, 16, 31, 32, 33, 48, 64, 96, 129, 200, 520)
 _ROWS = 2048
 # M and N, and lengths for them; a product has at most so many factors, and so many steps.
-_PLACES = ((1, 1), (1, 64), (64, 1), (2, 3), (7, 5), (33, 17), (64, 64), (256, 9), (12, 200))
+_PLACES = ((1, 1), (1, 64), (64, 1), (2, 3), (7, 5), (33, 17), (64, 64), (256, 9), (12, 200), (1, 520))
 _LONG = (1, 5, 16, 64, 130, 384, 385, 520, 1030, 2049, 4100)
 _STEPS = 2_000_000
 

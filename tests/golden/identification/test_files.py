@@ -49,6 +49,36 @@ def test_identify_file_with_wrong_results_is_refused(tmp_path, capsys, change, m
     assert match in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("operand", "finds"), [("cb16", True), ("cbfloat16", False)])
+def test_identify_by_files_tells_bias_31_from_42(tmp_path, capsys, operand, finds):
+    asked = all_probes(golden.format_named(operand), 0)
+    path = tmp_path / "results.npz"
+    write_results(path, [golden.matmul(each.a, each.b, operand="cb16", level=2, chunk=12) for each in asked])
+    assert main(["identify", "--read", str(path), "--operand", operand, "--result", "float32"]) == 0
+    assert ("inner=cb16 chunk=12" in capsys.readouterr().out) == finds
+
+
+def test_identify_by_files_with_initial_values_says_where_they_join(tmp_path, capsys):
+    probes, results = tmp_path / "probes.npz", tmp_path / "results.npz"
+    given = ["--operand", "bfloat16", "--initial", "float32"]
+    assert main(["identify", "--write", str(probes), *given]) == 0
+    shown = capsys.readouterr().out
+    asked = all_probes(BF16, 0, FP32)
+    first = next(number for number, each in enumerate(asked) if each.initial is not None)
+    assert f"start {first}-{len(asked) - 1}" in shown
+    assert "otherwise to +0" in shown
+    with np.load(probes) as stored:
+        np.testing.assert_array_equal(stored[f"c{first}"], asked[first].initial)
+    made = [golden.matmul(each.a, each.b, operand=BF16, level=1, initial=each.initial) for each in asked]
+    write_results(results, made)
+    assert main(["identify", "--read", str(results), "--result", "float32", *given]) == 0
+    assert "The initial value is where the total starts." in capsys.readouterr().out
+    made[first] = made[first] ^ np.uint32(1)
+    write_results(results, made)
+    assert main(["identify", "--read", str(results), "--result", "float32", *given]) == 0
+    assert "No model was found" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [

@@ -1,0 +1,36 @@
+"""Blind verdicts on devices: those of other libraries, this project's netlists, and a faulty one."""
+
+import pytest
+
+import golden
+from golden import BF16
+from lab.devices.__main__ import main
+from lab.devices.catalogue import DEVICES, Device
+from lab.devices.judge import judged
+
+OTHERS = [name for name in DEVICES if name not in golden.accumulators and not name.startswith("level")]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*OTHERS, "level 0, one ulp wrong in a thousand sums"])
+def test_device_is_identified_or_rightly_outside_the_family(name):
+    device = DEVICES[name]
+    verdict = judged(device, verify=20_000)
+    assert (verdict.is_wrong, verdict.is_missed) == (False, False), verdict.found.text()
+    if device.model is not None:
+        asked = verdict.found.model
+        assert (asked.inner, asked.outer, asked.chunk) == (device.model.inner, device.model.outer, device.model.chunk)
+
+
+def test_judge_says_of_a_model_of_a_device_outside_the_family_that_it_is_wrong():
+    exact = DEVICES["level 0, bfloat16"]
+    assert not judged(exact, verify=100).is_wrong
+    assert judged(Device(exact.function, BF16, False), verify=100).is_wrong
+
+
+def test_command_judges_the_named_devices(capsys):
+    assert main(["level 1, bfloat16", "--verify", "100"]) == 0
+    assert "1 devices: 0 wrong verdicts, 0 of the family not found" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["no such"])
+    assert "NAME: got no such" in capsys.readouterr().err
