@@ -297,9 +297,7 @@ def _engines() -> Iterator[Unit]:
 
 
 #: Every unit, by its name.
-UNITS = {
-    unit.name: unit for unit in (*_converters(), *_quantizers(), *_macs(), *_vectors(), *_matrices(), *_engines())
-}
+UNITS = {unit.name: unit for unit in (*_converters(), *_quantizers(), *_macs(), *_vectors(), *_matrices(), *_engines())}
 
 
 def released(*kinds: Kind) -> list[Unit]:
