@@ -11,17 +11,14 @@ __all__ = ["vector_operation_layout"]
 
 
 def vector_operation_layout(parameters: VectorParameters) -> data.StructLayout:
-    """Return the layout of an operation: `hdl.mac.operation.operation_layout` with the fields ``is_promotion``
-    and ``is_second``.
+    """Return the layout of an operation: `hdl.mac.operation.operation_layout` with the field ``is_second``.
 
     ``register``
         The row to read and write. A promotion of the odd lanes to fp32 goes to the odd row.
     ``wide``
         The accumulators are fp32, one in each pair of lanes; 16-bit lanes are idle.
-    ``is_promotion``
-        It writes, and is no product: what others wait for in a single bit.
     ``is_second``
         The operation is the promotion of the odd lanes to fp32.
     """
     fields = {name: field.shape for name, field in operation_layout(parameters, parameters.lanes)}
-    return data.StructLayout(fields | {"is_promotion": 1, "is_second": 1})
+    return data.StructLayout(fields | {"is_second": 1})

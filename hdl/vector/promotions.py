@@ -171,7 +171,7 @@ class QueuedPromotions(wiring.Component):
         return same_pair & (one.wide | other.wide | (one.register[0] == other.register[0]))
 
     def _is_promotion_to(self, row: Any, operation: Any) -> Value:
-        return operation.is_promotion & self.is_same(row, operation)
+        return operation.writes & ~operation.is_product & self.is_same(row, operation)
 
     def give(self, m: Module, held: Any, is_second: Value) -> None:
         parameters, operation = self.parameters, self.operation
@@ -184,7 +184,6 @@ class QueuedPromotions(wiring.Component):
             operation.fresh.eq(held.fresh),
             operation.last.eq(held.last),
             operation.is_second.eq(is_second),
-            operation.is_promotion.eq(1),
             operation.writes.eq(1),
             *(operation[name].eq(held[name]) for name, _ in parameters.formats.controls),
         ]

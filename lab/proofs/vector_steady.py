@@ -210,8 +210,7 @@ def _products(opened: OpenedVector, parameters: Any) -> Iterator[Condition]:
             f"promotion {one}",
             ~(operation.promote & ~_is_chunk(operation))
             & ~(operation.partial & ~operation.is_product)
-            & ~(operation.is_product & ~operation.writes)
-            & (operation.is_promotion == _is_promotion(operation)),
+            & ~(operation.is_product & ~operation.writes),
         )
         for other in range(one + 1, min(one + latency, len(operations))):
             both = _is_product(operations[one]) & _is_product(operations[other])
