@@ -36,10 +36,9 @@ class QueuedPromotions(wiring.Component):
     queue. The operations of one promotion follow one another. The queue cannot overflow: it has a place for every
     product of a chunk in flight.
 
-    `hdl.mac.promotions.promotions_signature` describes the ports. There is one more: ``moves``, a copy of ``issues``
-    for each pair of lanes.
-
-    Promotions are settled if no chunk is in flight, and every total is written before an operation issued now reads it.
+    `hdl.mac.promotions.promotions_signature` describes the ports. There is one more: ``moves``, a copy of ``issues`` for
+    each pair of lanes. Promotions are settled if no chunk is in flight, and
+    every total is written before an operation issued now reads it.
 
     Parameters
     ----------
@@ -64,8 +63,7 @@ class QueuedPromotions(wiring.Component):
         ahead, because all lanes and counters follow.
     change, spare, left, unsettled : Signal
         State that proofs refer to: by how much the number of products of chunks in flight and of waiting promotions has
-        just changed; the places that were left for them before, less `margin`; cycles until the total of the last
-        promotion issued is written; whether any are in flight.
+        just changed; the places that were left for them before, less `margin`; cycles until the total of the last promotion issued is written; whether any are in flight.
     margin : int
         The places that products may take before `spare` tells, with the one that is asked for.
     """

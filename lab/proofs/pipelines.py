@@ -13,24 +13,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from amaranth import Cat, Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
-
 from golden.formats import CONVERSIONS
 from golden.rounding import MODE_BITS
 from hdl.catalogue import UNITS, Kind
 from hdl.converter import DEPTHS, FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.conversion_plan import ConversionPlan
-from hdl.cores.kept import kept
 from hdl.cores.multiplier import Multiplier
 from lab.netlists.netlist import Instance, Netlist
 from lab.netlists.yosys import SEQUENTIAL, netlist_of
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse, refute, slice_of
 
-__all__ = ["conversions", "following", "kept_proofs", "pipeline_proofs", "primitive_proofs"]
+__all__ = ["conversions", "following", "pipeline_proofs", "primitive_proofs"]
 
 _MODELS = {"ecp5": "mult18x18d.v", "nexus": "mult18x18.v"}
 _RANKS = {
@@ -137,40 +132,6 @@ def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
         products.append(cycles[-1].port("o"))
     product = f"(bvmul {' '.join(f'((_ zero_extend {width}) {name})' for name in 'ab')})"
     return shared + text + refute(both(*(equal(each, product) for each in products)))
-
-
-class _Copied(wiring.Component):
-    """A register and its kept copy."""
-
-    def __init__(self) -> None:
-        super().__init__({"value": In(1), "o": Out(2)})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        register = Signal()
-        m.d.sync += register.eq(self.value)
-        m.d.comb += self.o.eq(Cat(register, kept(m, register, self.value, "copy", "ecp5")))
-        return m
-
-
-def kept_proofs() -> Iterator[Proof]:
-    """Yield the proofs that a kept copy is the register that it copies, by the primitive's model."""
-    for engine in (BITWUZLA, Z3_CADICAL):
-        title, mode, fast = "kept copies: TRELLIS_FF", "from any state on", engine == BITWUZLA
-        yield Proof("kept/ecp5", title, mode, "the register", engine, _copied, timeout=60, fast=fast)
-
-
-def _copied(folder: Path) -> str:
-    """Return a formula with a solution if both differ after a cycle, given any value and maybe a reset."""
-    unit = netlist_of(_Copied(), folder, SEQUENTIAL, (Path(__file__).with_name("trellis_ff.v"),))
-    given = {"value": "value", "rst": "rst", "clk": "#b0"}
-    now = unit.instance("now", given=given)
-    later = unit.instance("later", given=given, held=now.registers)
-    o = later.port("o")
-    wanted = "(bvand value (bvnot rst))"
-    same = both(equal(slice_of(o, 0, 0), wanted), equal(slice_of(o, 1, 1), wanted))
-    text = "".join(f"(declare-const {name} (_ BitVec 1))\n" for name in ("value", "rst"))
-    return text + now.text + later.text + refute(same)
 
 
 def following(
