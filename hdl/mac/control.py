@@ -75,7 +75,7 @@ class Control(wiring.Component):
         places: Any,
     ) -> None:
         self.parameters, self.issue, self.promotions, self.places = parameters, issue, promotions, places
-        self._counts_held, self._decides_ahead = arrangement.counts_held, arrangement.decides_ahead
+        self._counts_held = arrangement.counts_held
         operand, operation, lanes = operand_layout(parameters.formats), arrangement.operation, arrangement.lanes
         self.flight, self.chunks = Flight(parameters, operation), Chunks(parameters)
         self.results = ResultQueue(parameters, operation, answer)
@@ -137,7 +137,6 @@ class Control(wiring.Component):
             (self.issued_flags, promotions.operand_flags),
             (self.a, issue.a),
             (self.b, issue.b),
-            *([(issue.moves, promotions.moves)] if self._decides_ahead else []),
         ):
             m.d.comb += [there.eq(here) for there, here in zip(ours, theirs, strict=True)]
         return m

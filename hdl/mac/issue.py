@@ -11,7 +11,6 @@ from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.kept import kept
 from hdl.cores.operand import split_code
 from hdl.cores.words import named, record
 from hdl.mac.arrangement import Arrangement
@@ -58,8 +57,6 @@ class Issue(wiring.Component):
     promotes, promotes_next, promotion, promoted : in
         A promotion is issued in this cycle, in the next one; its operation, and each lane's operand_layout:
         `hdl.mac.promotions`.
-    moves : array of 1, in
-        In an arrangement that decides ahead, ``promotes`` for each pair of lanes.
     takes_chunks, are_settled : in
         There is a place for a further promotion, or two in an arrangement that decides ahead; no promotion in flight
         conflicts with an operation issued now.
@@ -106,7 +103,6 @@ class Issue(wiring.Component):
                 "a": Out(operand).array(lanes),
                 "b": Out(operand).array(lanes),
                 "operation": Out(operation),
-                **({"moves": In(1).array(lanes // 2)} if arrangement.decides_ahead else {}),
             }
         )
         operands = data.ArrayLayout(operand, lanes)
@@ -140,16 +136,9 @@ class Issue(wiring.Component):
             # The held beat may be a chunk's product that is issued now.
             settled = self.are_settled & ~self.offers_chunk if 0 in parameters.levels else C(1, 1)
             blocked = self.promotes_next | self._must_wait(**next_held, are_settled=settled)
-            if ahead:
-                blocked = named(m, "blocked", blocked | waiting.waits_next() | ~self.takes_chunks)
-                self._load_operands(m, decoded, load, blocked)
-            m.d.sync += self.is_blocked.eq(blocked)
+            m.d.sync += self.is_blocked.eq(blocked | waiting.waits_next() | ~self.takes_chunks if ahead else blocked)
             with m.If(load):
-                if ahead:
-                    m.d.sync += [held[name].eq(decoded[name]) for name, _ in self._decoded if name not in ("a", "b")]
-                else:
-                    m.d.sync += held.eq(decoded)
-                m.d.sync += held_valid.eq(self.i.valid)
+                m.d.sync += [held.eq(decoded), held_valid.eq(self.i.valid)]
             register = self.i.payload.register
             m.d.comb += [
                 self.i.ready.eq(load),
@@ -171,17 +160,6 @@ class Issue(wiring.Component):
         m.d.comb += [self.counts.eq(issued & is_chunk), self.offers_chunk.eq(held_valid & is_chunk)]
         self._issue(m, issued)
         return m
-
-    def _load_operands(self, m: Module, decoded: Any, load: Value, blocked: Value) -> None:
-        """Load the operands of each pair of lanes, by copies of what decides for the rest of the beat."""
-        valid = named(m, "valid", Mux(load, self.i.valid, self.held_valid))
-        kind = self.parameters.multiplier
-        for pair, moves in enumerate(self.moves):
-            is_held = kept(m, self.held_valid, valid, f"held_valid_{pair}", kind)
-            is_blocked = kept(m, self.is_blocked, blocked, f"is_blocked_{pair}", kind)
-            with m.If(~is_held | ~(is_blocked | moves)):
-                for lane in (2 * pair, 2 * pair + 1):
-                    m.d.sync += [self.held[name][lane].eq(decoded[name][lane]) for name in "ab"]
 
     def _must_wait(self, is_chain: Value, gives_result: Value, are_settled: Value) -> Value:
         """Return whether a beat must wait for operations of other levels, or for a place."""
@@ -214,10 +192,9 @@ class Issue(wiring.Component):
         parameters, held, is_promotion = self.parameters, self.held, self.promotes
         one = named(m, "one", operand_one(parameters.formats, self.promotion.format))
         for lane in range(self.arrangement.lanes):
-            moves = self.moves[lane // 2] if self.arrangement.decides_ahead else is_promotion
             m.d.comb += [
-                self.a[lane].eq(Mux(moves, self.promoted[lane].as_value(), held.a[lane].as_value())),
-                self.b[lane].eq(Mux(moves, one, held.b[lane].as_value())),
+                self.a[lane].eq(Mux(is_promotion, self.promoted[lane].as_value(), held.a[lane].as_value())),
+                self.b[lane].eq(Mux(is_promotion, one, held.b[lane].as_value())),
             ]
         product = Signal(self.arrangement.operation, name="product")
         fp32 = len(parameters.accumulators) - 1

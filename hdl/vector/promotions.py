@@ -8,9 +8,7 @@ from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import Out
 
-from hdl.cores.kept import kept
 from hdl.cores.result import flags_layout
 from hdl.cores.words import named, record
 from hdl.mac.arrangement import Arrangement
@@ -36,8 +34,7 @@ class QueuedPromotions(wiring.Component):
     queue. The operations of one promotion follow one another. The queue cannot overflow: it has a place for every
     product of a chunk in flight.
 
-    `hdl.mac.promotions.promotions_signature` describes the ports. There is one more: ``moves``, a copy of ``issues`` for
-    each pair of lanes. Promotions are settled if no chunk is in flight, and
+    `hdl.mac.promotions.promotions_signature` describes the ports. Promotions are settled if no chunk is in flight, and
     every total is written before an operation issued now reads it.
 
     Parameters
@@ -70,9 +67,7 @@ class QueuedPromotions(wiring.Component):
 
     def __init__(self, parameters: VectorParameters, arrangement: Arrangement) -> None:
         self.parameters = parameters
-        super().__init__({
-            **promotions_signature(parameters, arrangement).members, "moves": Out(1).array(parameters.lanes // 2),
-        })  # fmt: skip
+        super().__init__(promotions_signature(parameters, arrangement))
         operand, operation = operand_layout(parameters.formats), arrangement.operation
         fields: dict[str, Any] = {name: operation[name].shape for name in ("register", "format", "last")}
         fields |= {"fresh": 1, "wide": 1, "operands": data.ArrayLayout(operand, parameters.lanes)}
@@ -138,10 +133,7 @@ class QueuedPromotions(wiring.Component):
             self.issues.eq(self.issuing),
         ]
         # A promotion that is not replaced stays, and its second operation never waits.
-        issuing = named(m, "issuing_next", (~load | row_valid) & ~waiting.waits_next())
-        m.d.sync += self.issuing.eq(issuing)
-        for pair, moves in enumerate(self.moves):
-            m.d.comb += moves.eq(kept(m, self.issuing, issuing, f"issuing_{pair}", parameters.multiplier))
+        m.d.sync += self.issuing.eq((~load | row_valid) & ~waiting.waits_next())
         self.give(m, held, is_second)
         self.count(m, leaves)
         return m

@@ -11,9 +11,7 @@ from amaranth import C, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.kept import kept
 from hdl.cores.result import flags_layout
-from hdl.cores.words import named
 from hdl.mac.control import Control
 from hdl.mac.counters import Counters, connect_counters, counting_ports
 from hdl.mac.flags import Flags
@@ -214,16 +212,12 @@ class VectorMac(wiring.Component):
         ]
         if (written := self.passing.while_read(m, control.at)) is not None:
             m.d.comb += registers.passes_by.eq(written)
-        passes_by: dict[int, Signal] = {}
+        passes_by = None
         if parameters.reads_early:
-            register, behind = Signal(name="passes_by"), named(m, "behind", self.passing.behind(control.at))
-            m.d.sync += register.eq(behind)
-            passes_by = {
-                number: kept(m, register, behind, f"passes_by_{number}", parameters.multiplier)
-                for number in self.lanes_built
-            }
+            passes_by = Signal(reset_less=True)
+            m.d.sync += passes_by.eq(self.passing.behind(control.at))
         for number in self.lanes_built:
-            self._connect(m, number, passes_by.get(number))
+            self._connect(m, number, passes_by)
         self._answer(m)
         if self.counting:
             m.submodules.counting = counting = self.counting
