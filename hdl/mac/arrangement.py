@@ -39,9 +39,6 @@ class Arrangement:
         promotion, which does not count.
     announces : bool
         Whether every promotion is announced one cycle ahead of its issue.
-    decides_ahead : bool
-        Whether, with a rank ``input``, all that a beat waits for but promotions is found one cycle ahead: its issue
-        moves the operands of many lanes.
     """
 
     lanes: int
@@ -52,7 +49,6 @@ class Arrangement:
     is_twofold: Callable[[Any], Value] = lambda held: C(0, 1)
     counts_held: bool = False
     announces: bool = False
-    decides_ahead: bool = False
 
 
 def one_lane(parameters: MacParameters) -> Arrangement:

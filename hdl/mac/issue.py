@@ -58,8 +58,7 @@ class Issue(wiring.Component):
         A promotion is issued in this cycle, in the next one; its operation, and each lane's operand_layout:
         `hdl.mac.promotions`.
     takes_chunks, are_settled : in
-        There is a place for a further promotion, or two in an arrangement that decides ahead; no promotion in flight
-        conflicts with an operation issued now.
+        There is a place for a further promotion; no promotion in flight conflicts with an operation issued now.
     counts : out
         A product of a chunk is issued.
     offers_chunk : out
@@ -80,7 +79,7 @@ class Issue(wiring.Component):
         Its ``rows`` are state that proofs refer to; None without a rank ``input``.
     is_blocked : Signal
         State that proofs refer to, with a rank ``input``: the held beat waits for a promotion that was announced, for
-        operations of other levels, or for a place; in an arrangement that decides ahead, for anything but a promotion.
+        operations of other levels, or for a place.
     """
 
     def __init__(self, parameters: MacParameters, arrangement: Arrangement) -> None:
@@ -123,10 +122,7 @@ class Issue(wiring.Component):
 
         waits, issued = Signal(), Signal()
         is_promoting = C(0, 1) if self.waiting and self.arrangement.announces else self.promotes
-        if ahead := self.waiting and self.arrangement.decides_ahead:
-            go = named(m, "go", ~(self.is_blocked | is_promoting))
-        else:
-            go = named(m, "go", ~(waits | self.is_blocked | is_promoting) & self.takes_chunks)
+        go = named(m, "go", ~(waits | self.is_blocked | is_promoting) & self.takes_chunks)
         recent = self.recent()
         m.d.comb += issued.eq(held_valid & go)
         if self.waiting:
@@ -135,8 +131,7 @@ class Issue(wiring.Component):
             next_held = {name: Mux(load, decoded[name], held[name]) for name in ("is_chain", "gives_result")}
             # The held beat may be a chunk's product that is issued now.
             settled = self.are_settled & ~self.offers_chunk if 0 in parameters.levels else C(1, 1)
-            blocked = self.promotes_next | self._must_wait(**next_held, are_settled=settled)
-            m.d.sync += self.is_blocked.eq(blocked | waiting.waits_next() | ~self.takes_chunks if ahead else blocked)
+            m.d.sync += self.is_blocked.eq(self.promotes_next | self._must_wait(**next_held, are_settled=settled))
             with m.If(load):
                 m.d.sync += [held.eq(decoded), held_valid.eq(self.i.valid)]
             register = self.i.payload.register

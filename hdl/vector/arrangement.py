@@ -34,5 +34,4 @@ def pairs_of_lanes(parameters: VectorParameters) -> Arrangement:
         needs_even=lambda beat: beat.level == 1,
         is_twofold=lambda held: held.wide_total & ~held.is_chain & held.is_sound,
         counts_held=True,
-        decides_ahead=True,
     )

@@ -77,10 +77,10 @@ class VectorParameters(MacParameters):
     def promotions(self) -> int:
         """Largest number of products of chunks in flight and waiting promotions.
 
-        A power of two. Fewer than the cycles from the issue of a product to the issue of its promotion, and the two
-        places that must be left besides, would cost throughput.
+        A power of two. A product is issued while two places are left. So no more than the cycles from the issue of a
+        product to the issue of its promotion would cost throughput.
         """
-        return 1 << (self.promotion_latency + 1).bit_length()
+        return 1 << self.promotion_latency.bit_length()
 
     @property
     def results(self) -> int:

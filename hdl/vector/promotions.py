@@ -60,9 +60,8 @@ class QueuedPromotions(wiring.Component):
         ahead, because all lanes and counters follow.
     change, spare, left, unsettled : Signal
         State that proofs refer to: by how much the number of products of chunks in flight and of waiting promotions has
-        just changed; the places that were left for them before, less `margin`; cycles until the total of the last promotion issued is written; whether any are in flight.
-    margin : int
-        The places that products may take before `spare` tells, with the one that is asked for.
+        just changed; the places that were left for them before, less the one that the change may take and the one that
+        is asked for; cycles until the total of the last promotion issued is written; whether any are in flight.
     """
 
     def __init__(self, parameters: VectorParameters, arrangement: Arrangement) -> None:
@@ -82,8 +81,7 @@ class QueuedPromotions(wiring.Component):
         self.row, self.row_valid, self.issuing = Signal(self._row), Signal(), Signal()
         self.waiting = WaitsBehindRank(parameters.accumulate_latency)
         self.change = Signal(range(-2, 2))
-        self.margin = margin = 3 if parameters.has_input_rank else 2
-        self.spare = Signal(range(-margin - 2, parameters.promotions), init=parameters.promotions - margin)
+        self.spare = Signal(range(-4, parameters.promotions), init=parameters.promotions - 2)
         self.left = Signal(range(parameters.accumulate_latency))
         self.unsettled = Signal()
 
@@ -185,7 +183,7 @@ class QueuedPromotions(wiring.Component):
     def count(self, m: Module, leaves: Value) -> None:
         """Count the products of chunks in flight and the waiting promotions."""
         parameters, finished, left = self.parameters, self.finished, self.left
-        change, spare, most = self.change, self.spare, self.spare.init
+        change, spare, most = self.change, self.spare, parameters.promotions - 2
         over = finished.partial & ~finished.promote
         m.d.sync += [change.eq(self.counts - leaves - over), spare.eq(spare - change)]
         m.d.sync += left.eq(Mux(self.issues, parameters.accumulate_latency - 1, left - (left != 0)))

@@ -72,7 +72,7 @@ class OpenedVector:
         self.row, self.row_valid, self.issuing = p.row, p.row_valid, p.issuing
         self.held, self.held_valid, self.is_second = p.held, p.held_valid, p.is_second
         self.change, self.left, self.unsettled = p.change, p.left, p.unsettled
-        self.pending_before = unit.parameters.promotions - p.margin - p.spare
+        self.pending_before = unit.parameters.promotions - 2 - p.spare
         self.pending = self.pending_before + p.change
         self.reserved = unit.parameters.results - places.margin - places.spare + places.reserving
         self.taken, self.reserving = places.taken, places.reserving

@@ -156,7 +156,6 @@ def _held(top: SteadyVector, opened: OpenedVector, model: BeatsAndChunks) -> Ite
             its = wanted.get(name, beat[name] if name in ("format", "register", "first", "last") else None)
             yield f"held {name}", ~model.beat_valid | (Cat(held[name]) == its)
         hazards = [_is_product(opened.operations[place]) & _same(opened, place, beat.register) for place in recent]
-        yield "beat blocked", ~model.beat_valid | opened.issue.is_blocked | ~Cat([C(0, 1), *hazards]).any()
         for cycle in range(len(hazards)):
             waits = Cat([C(0, 1), *(row[cycle : cycle + 1] for row in opened.rows_of_beats)]).any()
             wanted_now = Cat(hazards[: len(hazards) - cycle]).any()
@@ -289,10 +288,7 @@ def _settled(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Condi
     if parameters.has_input_rank:
         near = Cat([C(0, 1), *map(_is_promotion, operations[1:latency])]).any()
         is_free = opened.beat_valid & opened.issue.held.is_chain & ~opened.issue.is_blocked
-        is_chunk = opened.issue.held.is_sound & ~opened.issue.held.is_chain
-        is_ready = opened.beat_valid & ~opened.issue.is_blocked
         yield "others gone", ~is_free | ((opened.pending == 0) & ~near)
-        yield "place for a chunk", ~(is_ready & is_chunk) | (opened.pending < parameters.promotions)
 
 
 def _issue(top: SteadyVector, opened: OpenedVector, model: BeatsAndChunks) -> Iterator[Condition]:
