@@ -19,7 +19,7 @@ from hdl.cores.outcome import align_result, finish, pack_result
 from hdl.cores.result import flags_layout
 from hdl.cores.words import named
 from hdl.mac.lane import Ranks, class_layout, number_layout, read_number, step_layout, step_of, stored_form, used_bits
-from hdl.matrix.copies import copied
+from hdl.cores.copies import copied
 from hdl.matrix.operands import factor_layout
 from hdl.matrix.parameters import MatrixParameters
 

@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.mac.widen import widened
 from hdl.matrix.control import MatrixControl
-from hdl.matrix.copies import copied
+from hdl.cores.copies import copied
 from hdl.matrix.drain import Drain
 from hdl.matrix.lane import MatrixLane, lane_control, lane_control_layout
 from hdl.matrix.operands import Operand

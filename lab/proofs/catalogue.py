@@ -22,7 +22,7 @@ from lab.proofs.lanes import lane_proofs
 from lab.proofs.matrix_steady import matrix_proofs
 from lab.proofs.mutants import CoreMutant, mutants
 from lab.proofs.philox import philox_proofs
-from lab.proofs.pipelines import pipeline_proofs, primitive_proofs
+from lab.proofs.pipelines import copy_proofs, pipeline_proofs, primitive_proofs
 from lab.proofs.proof import Proof
 from lab.proofs.steps import rounded_step_proofs, step_proofs
 from lab.proofs.swamped import swamped_proofs
@@ -44,6 +44,7 @@ def proofs() -> list[Proof]:
         *rounded_step_proofs(),
         *lane_proofs(),
         *primitive_proofs(),
+        *copy_proofs(),
         *pipeline_proofs(),
         *philox_proofs(),
         *block_proofs(),

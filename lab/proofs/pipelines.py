@@ -13,19 +13,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from amaranth import Cat, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
 from golden.formats import CONVERSIONS
 from golden.rounding import MODE_BITS
 from hdl.catalogue import UNITS, Kind
 from hdl.converter import DEPTHS, FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.conversion_plan import ConversionPlan
+from hdl.cores.copies import copied
 from hdl.cores.multiplier import Multiplier
 from lab.netlists.netlist import Instance, Netlist
 from lab.netlists.yosys import SEQUENTIAL, netlist_of
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse, refute, slice_of
 
-__all__ = ["conversions", "following", "pipeline_proofs", "primitive_proofs"]
+__all__ = ["conversions", "copy_proofs", "following", "pipeline_proofs", "primitive_proofs"]
 
 _MODELS = {"ecp5": "mult18x18d.v", "nexus": "mult18x18.v"}
 _RANKS = {
@@ -132,6 +137,37 @@ def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
         products.append(cycles[-1].port("o"))
     product = f"(bvmul {' '.join(f'((_ zero_extend {width}) {name})' for name in 'ab')})"
     return shared + text + refute(both(*(equal(each, product) for each in products)))
+
+
+class _Copies(wiring.Component):
+    """A register in the generic form and as the primitive of an ECP5."""
+
+    def __init__(self) -> None:
+        super().__init__({"value": In(1), "o": Out(2)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.o.eq(Cat(copied(m, kind, self.value, kind) for kind in ("generic", "ecp5")))
+        return m
+
+
+def copy_proofs() -> Iterator[Proof]:
+    """Yield the proofs that a copy of a register, as a primitive, is the generic register."""
+    for engine in (BITWUZLA, Z3_CADICAL):
+        title, mode, fast = "copies of registers: TRELLIS_FF", "from any state on", engine == BITWUZLA
+        yield Proof("copies/ecp5", title, mode, "the register", engine, _copies, timeout=60, fast=fast)
+
+
+def _copies(folder: Path) -> str:
+    """Return a formula with a solution if one form differs from the value of the cycle before, also at a reset."""
+    unit = netlist_of(_Copies(), folder, SEQUENTIAL, (Path(__file__).with_name("trellis_ff.v"),))
+    given = {"value": "value", "rst": "rst", "clk": "#b0"}
+    now = unit.instance("now", given=given)
+    later = unit.instance("later", given=given, held=now.registers)
+    o = later.port("o")
+    same = both(*(equal(slice_of(o, place, place), "value") for place in (0, 1)))
+    text = "".join(f"(declare-const {name} (_ BitVec 1))\n" for name in ("value", "rst"))
+    return text + now.text + later.text + refute(same)
 
 
 def following(
