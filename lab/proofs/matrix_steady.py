@@ -141,7 +141,8 @@ class _Beat:
         told = (
             (held.register == beat.register) & (held.first == beat.first) & (held.last == beat.last)
             & (held.is_chain == (beat.level == 0)) & (held.wide_total == (beat.level != 2))
-            & (held.is_sound == is_sound) & (held.gives_result == (beat.last | ~is_sound)) & (Cat(held.error).any() == ~is_sound)
+            & (held.is_sound == is_sound) & (Cat(held.error).any() == ~is_sound)
+            & (held.gives_result == (beat.last | ~is_sound))
         )  # fmt: skip
         yield "held as taken", ~self.is_there | told
 
