@@ -20,6 +20,7 @@ from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.flushed import flushed_proofs
 from lab.proofs.lanes import lane_proofs
 from lab.proofs.matrix_steady import matrix_proofs
+from lab.proofs.matrix_values import matrix_value_proofs
 from lab.proofs.mutants import CoreMutant, mutants
 from lab.proofs.philox import philox_proofs
 from lab.proofs.pipelines import copy_proofs, pipeline_proofs, primitive_proofs
@@ -63,6 +64,7 @@ def proofs() -> list[Proof]:
         *waiting_proofs(),
         *value_proofs(),
         *matrix_proofs(),
+        *matrix_value_proofs(),
     ]
 
 

@@ -1,7 +1,7 @@
 """Proofs about the control of an array of lanes for any number of beats: no beat is lost, and no two results meet.
 
-The lanes are left out: they may give anything. By induction over cycles, as in `lab.proofs.along_model`, with a reset in
-any cycle and a port ``chunk`` that changes at will:
+The lanes are left out: they may give anything. By induction over cycles, as in `lab.proofs.along_model`, with a reset
+in any cycle and a port ``chunk`` that changes at will:
 
 - every beat is issued once, as it was taken; none is issued beside a promotion;
 - products of a tile, and promotions to a tile, keep their distance; at level 0 no chunk and no promotion is on its way;
@@ -10,7 +10,7 @@ any cycle and a port ``chunk`` that changes at will:
 - the queue of rows never overflows, and offers a row whenever it has one;
 - the rows of a tile arrive one after the other, in order; a refusal has one.
 
-It says nothing about values: the regression has those.
+It says nothing about values: `lab.proofs.matrix_values` and the regression do.
 """
 
 from __future__ import annotations
@@ -140,8 +140,9 @@ class _Beat:
         yield "held", seen.control.held_valid == self.is_there
         told = (
             (held.register == beat.register) & (held.first == beat.first) & (held.last == beat.last)
-            & (held.is_chain == (beat.level == 0)) & (held.is_sound == is_sound) & (held.wide_total == (beat.level != 2))
-            & (held.gives_result == (beat.last | ~is_sound)) & (Cat(held.error).any() == ~is_sound)
+            & (held.is_chain == (beat.level == 0)) & (held.wide_total == (beat.level != 2))
+            & (held.is_sound == is_sound) & (Cat(held.error).any() == ~is_sound)
+            & (held.gives_result == (beat.last | ~is_sound))
         )  # fmt: skip
         yield "held as taken", ~self.is_there | told
 
