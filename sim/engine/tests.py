@@ -11,6 +11,7 @@ import cocotb
 import numpy as np
 from cocotb.triggers import ClockCycles
 
+import golden
 from hdl.matrix_engine.control import COUNTERS, ControlRegisters
 from hdl.matrix_engine.parameters import EngineParameters, code_of
 from hdl.matrix_engine.registers import QUEUE_DEPTH, REGISTERS, Access, EngineError, register_named
@@ -53,6 +54,30 @@ async def engine_on_a_plain_product_is_golden(dut: Any) -> None:
         expected, flags = prepared(bench, command)
         await bench.submit(command)
         await bench.expect(command, expected, flags)
+
+
+@cocotb.test()
+async def engine_counts_no_flags_of_elements_beyond_the_edges(dut: Any) -> None:
+    bench = await started(dut)
+    plain: dict[str, Any] = {"batches": 1, "a_float32": False, "b_float32": False, "d_format": None}
+    # Block RAM fills with large numbers, whose products overflow; then a product of ones, which is exact.
+    for number, (size, code) in enumerate(
+        ((PARAMETERS.block_rows * PARAMETERS.block_columns, "max_finite"), (1, "one"))
+    ):
+        fmt = PARAMETERS.operands[0]
+        command = random_command(
+            bench.rng, PARAMETERS, MEMORY, m=min(size, PARAMETERS.block_rows), n=min(size, PARAMETERS.block_columns),
+            k=3, tag=number, format=fmt, level=PARAMETERS.levels[-1], **plain,
+        )  # fmt: skip
+        memory = bench.memory
+        value = fmt.max_finite if code == "max_finite" else int(golden.encode(1.0, fmt))
+        for matrix in (command.a, command.b):
+            matrix.put(memory, np.full((1, matrix.rows, matrix.columns), value))
+        bench.memory = memory
+        flags = command.run(memory, PARAMETERS.subnormals)
+        assert code == "max_finite" or not flags
+        await bench.submit(command)
+        await bench.expect(command, memory, flags if PARAMETERS.flags else 0)
 
 
 @cocotb.test()

@@ -30,7 +30,7 @@ FAULTS = {
     "across lanes": ("panel.py", "Panel", "across.replicate(group)", "self.group", "random"),
     "flags beyond the edge": (
         "writer.py", "Writer", "with m.If(takes & is_inside):\n                m.d.comb += self.flags",
-        "with m.If(takes):\n                m.d.comb += self.flags", "plain",
+        "with m.If(takes):\n                m.d.comb += self.flags", "flags",
     ),
     "overlap not seen": ("checker.py", "Checker", "(start < d_end) & (d_start < end)", "C(0, 1)", "refuses"),
     "alignment not seen": ("checker.py", "Checker", "batch_stride[:2])", "C(0, 2))", "refuses"),
@@ -43,8 +43,13 @@ FAULTS = {
     ),
     "error of a read not seen": ("run.py", "Run", "with m.If(self.read_fails):", "with m.If(0):", "error_of"),
     "bus not drained": ("run.py", "Run", "with m.If(self.is_quiet):", "with m.If(1):", "stopped"),
-    "reads begin while it stops": (
-        "reader.py", "Reader", "parameters.reads) & ~self.stop &", "parameters.reads) &", "stopped",
+    "offer that is withdrawn": (
+        "reader.py", "Reader", "with m.If(self.ready):\n            m.d.sync += self.valid.eq(0)",
+        "with m.If(self.ready | self.stop):\n            m.d.sync += self.valid.eq(0)", "stopped",
+    ),
+    "address that moves": (
+        "writer.py", "Writer", "self.address.eq(word << shift)", "self.address.eq((word + (to_go - 1)) << shift)",
+        "plain",
     ),
     "products counted twice": ("run.py", "Run", "(event & runs)", "((event & runs) << 1)", "registers"),
 }  # fmt: skip
