@@ -60,14 +60,14 @@ async def engine_on_a_plain_product_is_golden(dut: Any) -> None:
 async def engine_counts_no_flags_of_elements_beyond_the_edges(dut: Any) -> None:
     bench = await started(dut)
     plain: dict[str, Any] = {"batches": 1, "a_float32": False, "b_float32": False, "d_format": None}
-    # Block RAM fills with large numbers, whose products overflow; then a product of ones, which is exact.
+    # Both halves of block RAM fill with large numbers, whose products overflow; then a product of ones, which is exact.
     for number, (size, code) in enumerate(
         ((PARAMETERS.block_rows * PARAMETERS.block_columns, "max_finite"), (1, "one"))
     ):
         fmt = PARAMETERS.operands[0]
         command = random_command(
             bench.rng, PARAMETERS, MEMORY, m=min(size, PARAMETERS.block_rows), n=min(size, PARAMETERS.block_columns),
-            k=3, tag=number, format=fmt, level=PARAMETERS.levels[-1], **plain,
+            k=3 if code == "one" else 2 * PARAMETERS.depth, tag=number, format=fmt, level=PARAMETERS.levels[-1], **plain,
         )  # fmt: skip
         memory = bench.memory
         value = fmt.max_finite if code == "max_finite" else int(golden.encode(1.0, fmt))
@@ -244,7 +244,7 @@ async def engine_when_stopped_in_any_cycle_drains_the_bus_and_stays_usable(dut: 
     bench = await started(dut)
     for number in range(int(24 * EFFORT)):
         kind = ("abort", "reset", "pin")[number % 3]
-        bench.press_back((0.0, 0.6)[number // 3 % 2])
+        bench.press_back((0.85, 0.0)[number // 3 % 2])
         command = replace(_large(bench, batches=1), tag=number)
         expected, flags = prepared(bench, command)
         before = bench.memory
