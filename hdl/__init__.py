@@ -10,6 +10,7 @@ from hdl.float_shape import FloatShape, FloatView
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.ports import Error
 from hdl.matrix.matrix_mac import MatrixMac
+from hdl.matrix_engine.matrix_engine import MatrixEngine
 from hdl.mx.quantizer import MxQuantizer
 from hdl.philox import Philox4x32
 from hdl.vector.vector_mac import VectorMac
@@ -22,6 +23,7 @@ __all__ = [
     "FloatConverter",
     "FloatShape",
     "FloatView",
+    "MatrixEngine",
     "MatrixMac",
     "MultiplyAccumulate",
     "MxQuantizer",

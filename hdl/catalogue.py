@@ -39,6 +39,8 @@ from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.parameters import DEPTHS, MacParameters
 from hdl.matrix.matrix_mac import MatrixMac
 from hdl.matrix.parameters import MatrixParameters
+from hdl.matrix_engine.matrix_engine import MatrixEngine
+from hdl.matrix_engine.parameters import EngineParameters
 from hdl.mx.parameters import MxParameters
 from hdl.mx.quantizer import MxQuantizer
 from hdl.parameters import Parameters
@@ -66,7 +68,7 @@ class Kind(enum.Enum):
     heading : str
         The heading of its units in the documents.
     core : Kind
-        The kind of the component's ``unit``, for a component that puts AXI4-Stream ports around it; else this kind.
+        The kind of the component's ``unit``, for a component that puts AXI ports around it; else this kind.
     """
 
     CONVERTER = (
@@ -91,6 +93,11 @@ class Kind(enum.Enum):
     MATRIX = (
         MatrixMac, MatrixParameters, "matrix-mac", "the array of multiply-accumulate lanes", "golden.matmul",
         "Arrays of lanes",
+    )  # fmt: skip
+    # Its regression is `sim.engine`.
+    ENGINE = (
+        MatrixEngine, EngineParameters, "matrix-engine", "the matrix engine behind AXI4 and AXI4-Lite", "golden.matmul",
+        "Matrix engines", "MATRIX",
     )  # fmt: skip
 
     def __init__(
@@ -126,7 +133,7 @@ class Unit:
         Whether `make verilog` writes it.
     effort : float
         Share of the full random stimulus in the regression. Variants of a fully tested unit need less; 0 means that the
-        unit is not simulated.
+        unit is not simulated there. Engines are simulated by `sim.engine`.
     is_measured : bool
         Whether its area and speed are measured on an FPGA.
     """
@@ -285,8 +292,14 @@ def _matrices() -> Iterator[Unit]:
     yield matrix("matrix_mac_level_2_no_flags", CBFLOAT16, measured=True, flags=False, levels=(2,))
 
 
+def _engines() -> Iterator[Unit]:
+    yield _unit("matrix_engine", Kind.ENGINE, released=True, operands=(CBFLOAT16,))
+
+
 #: Every unit, by its name.
-UNITS = {unit.name: unit for unit in (*_converters(), *_quantizers(), *_macs(), *_vectors(), *_matrices())}
+UNITS = {
+    unit.name: unit for unit in (*_converters(), *_quantizers(), *_macs(), *_vectors(), *_matrices(), *_engines())
+}
 
 
 def released(*kinds: Kind) -> list[Unit]:

@@ -194,9 +194,9 @@ def _tile(unit: MatrixMac) -> Scene:
     ]
     waveform = simulate(unit, beats, results=unit.rows, hesitates=True, ports={"chunk": 32}, scale=2)
     text = (
-        f"Level 0, tile 5: three columns of the first matrix times three rows of the second. The tile takes a beat every "
-        f"{unit.accumulate_latency} cycles; other tiles would fill the cycles between. The rows of the product leave one "
-        "after the other."
+        "Level 0, tile 5: three columns of the first matrix times three rows of the second. The tile takes a beat "
+        f"every {unit.accumulate_latency} cycles; other tiles would fill the cycles between. The rows of the product leave "
+        "one after the other."
     )
     return _compared(Scene("A tile of a product", text, waveform), expected)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -89,7 +89,7 @@ class Drain(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters, ended, tiles, lines = self.parameters, self.ended, self.tiles, self.lines
+        ended, tiles, lines = self.ended, self.tiles, self.lines
         m.submodules.tiles, m.submodules.lines = tiles, lines
         is_refused = ended.error != Error.NONE
         m.d.comb += [

@@ -316,11 +316,9 @@ class MatrixLane(wiring.Component):
             )
             m.d.comb += places.eq(found.places)
         elif formats.flushes:
-            exponent: Any = field
-            if parameters.has_fp32_promotions:
-                exponent = Mux(is_normal, field, parameters.zeros[0])
             significand = Cat(fraction, 1) & is_normal.replicate(precision)
-            found = Bundle(sign=rounded.sign, significand=significand, exponent=exponent, flags=flags, **its)
+            lowest = Mux(is_normal, field, parameters.zeros[0]) if 1 in parameters.levels else field
+            found = Bundle(sign=rounded.sign, significand=significand, exponent=lowest, flags=flags, **its)
         else:
             # The total has no smaller exponent: where the leading one is does not matter.
             exponent = Cat(field[0] | ~is_normal, field[1:])

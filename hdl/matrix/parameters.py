@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from golden.formats import FP32
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 from hdl.definitions import PowerOfTwo, Roundings, Whole
 from hdl.mac.parameters import MacParameters
@@ -138,10 +137,5 @@ class MatrixParameters(MacParameters):
 
     @property
     def places(self) -> int:
-        """Depth of the queue of rows: while the rows of one tile leave, those of the next one arrive."""
+        """Depth of the queue of rows: rows of one tile leave while the next ones arrive."""
         return max(_LEAST_PLACES, 1 << (2 * self.rows - 1).bit_length())
-
-    @property
-    def has_fp32_promotions(self) -> bool:
-        """Whether promotions may lead to fp32."""
-        return 1 in self.levels and FP32 in self.formats.accumulators

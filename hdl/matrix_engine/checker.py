@@ -74,8 +74,8 @@ class Checker(wiring.Component):
                 with m.Case(level):
                     m.d.comb += has_level.eq(1)
         with m.Switch(options.rounding):
-            for mode in parameters.roundings:
-                with m.Case(mode.value):
+            for mode in parameters.modes:
+                with m.Case(mode):
                     m.d.comb += has_mode.eq(1)
         outer_is_wide, is_wide = options.level != 2, Signal()
         float32 = FORMAT_CODES["float32"]

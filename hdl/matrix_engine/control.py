@@ -206,7 +206,7 @@ class ControlRegisters(wiring.Component):
             ),
             "FEATURES": register_named("FEATURES").word(
                 levels=sum(1 << level for level in parameters.levels),
-                roundings=sum(1 << mode.value for mode in parameters.roundings),
+                roundings=sum(1 << mode for mode in parameters.modes),
                 initial=0,
                 flags=int(parameters.flags),
                 subnormals_flush=int(parameters.subnormals == "flush"),

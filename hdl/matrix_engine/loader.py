@@ -141,7 +141,7 @@ class Loader(wiring.Component):
         number, groups = Signal(self.number.shape()), Signal(self.number.shape())
         m.d.comb += groups.eq((line.count - 1) >> (group.bit_length() - 1))
         moves = Signal()
-        shifted = Cat(earlier, Mux(flushes, 0, word)) >> (offset << 4)
+        shifted = Cat(earlier, Mux(flushes, 0, word)) >> (offset * CODE_WIDTH)
         # Without an offset a word is a group by itself. Otherwise a group ends in the word after the one it starts in,
         # or, at the end of a line, in no word (`flushes`).
         gives = Signal()
@@ -174,4 +174,3 @@ class Loader(wiring.Component):
             m.d.sync += number.eq(number + 1)
         with m.If(within.r_en):
             m.d.sync += [number.eq(0), taken.eq(0), has_earlier.eq(0), flushes.eq(0)]
-        assert CODE_WIDTH == 1 << 4

@@ -53,6 +53,8 @@ class MatrixEngine(wiring.Component):
     when its last one is done. K is cut into slices of `depth` products; a slice of A (the rows of the block) and one of
     B (its columns) lie in block RAM while the next ones are loaded.
 
+    There is no path for C into the array yet: a command with ``OPTIONS.initial`` is refused with ``INITIAL``.
+
     Its registers and the protocol of a command are described in `hdl.matrix_engine.registers`.
 
     Reads fetch whole words of the bus, each of which holds at least one element of A or B. Writes have strobes, so that
@@ -60,6 +62,8 @@ class MatrixEngine(wiring.Component):
 
     Attributes
     ----------
+    unit : MatrixMac
+        The array.
     latency : int
         Cycles from a beat of the array to its row of results, as in `hdl.MatrixMac`.
     aclk, aresetn : in
@@ -86,8 +90,8 @@ class MatrixEngine(wiring.Component):
 
     @built_from(EngineParameters)
     def __init__(self, parameters: EngineParameters) -> None:
-        self.array = MatrixMac(**parameters.array)
-        self.latency, self.accumulate_latency = self.array.latency, self.array.accumulate_latency
+        self.unit = MatrixMac(**parameters.array)
+        self.latency, self.accumulate_latency = self.unit.latency, self.unit.accumulate_latency
         super().__init__(
             {
                 "aclk": In(1),
@@ -103,7 +107,7 @@ class MatrixEngine(wiring.Component):
         self.a_panel = Panel(parameters, parameters.rows, parameters.tile_rows)
         self.b_panel = Panel(parameters, parameters.columns, parameters.tile_columns)
         self.sequencer = Sequencer(parameters)
-        self.writer = Writer(parameters, matrix_result_layout(self.array.parameters))
+        self.writer = Writer(parameters, matrix_result_layout(self.unit.parameters))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -113,7 +117,7 @@ class MatrixEngine(wiring.Component):
         clear = Signal()
         m.d.comb += clear.eq(run.clear)
         # The parts that work on a command: an end before its time clears them.
-        for name in ("tiler", "reader", "loader", "a_panel", "b_panel", "sequencer", "array", "writer"):
+        for name in ("tiler", "reader", "loader", "a_panel", "b_panel", "sequencer", "unit", "writer"):
             m.submodules[name] = ResetInserter(clear)(getattr(self, name))
         m.submodules.checker = ResetInserter(run.drops)(self.checker)
         for name, port in engine_axi_lite_ports().items():
@@ -186,7 +190,7 @@ class MatrixEngine(wiring.Component):
         ]
 
     def _computing(self, m: Module) -> None:
-        run, sequencer, array = self.run, self.sequencer, self.array
+        run, sequencer, array = self.run, self.sequencer, self.unit
         wiring.connect(m, self.tiler.slices, sequencer.slices)
         command, beat = run.command.command, array.i.payload
         for panel, tile, factors in (
@@ -221,7 +225,7 @@ class MatrixEngine(wiring.Component):
         ]
 
     def _writing(self, m: Module) -> None:
-        run, tiler, writer, array = self.run, self.tiler, self.writer, self.array
+        run, tiler, writer, array = self.run, self.tiler, self.writer, self.unit
         wiring.connect(m, tiler.blocks, writer.blocks)
         wiring.connect(m, array.o, writer.rows)
         command = run.command

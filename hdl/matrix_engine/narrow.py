@@ -10,17 +10,12 @@ from amaranth.lib.wiring import In, Out
 
 from golden.formats import FP32
 from hdl.converter import FloatConverter
-from hdl.matrix_engine.parameters import CODE_WIDTH, EngineParameters
+from hdl.matrix_engine.parameters import EngineParameters
 from hdl.pipeline import rank
 
-__all__ = ["Narrow", "narrow_layout"]
+__all__ = ["Narrow"]
 
 _STAGES = 2
-
-
-def narrow_layout(parameters: EngineParameters) -> data.StructLayout:
-    """Return a word as codes: `group` codes, or in the lower half those of float32 numbers."""
-    return data.StructLayout({"codes": parameters.bus_width})
 
 
 class Narrow(wiring.Component):
@@ -39,8 +34,6 @@ class Narrow(wiring.Component):
     i, o : stream of bus words
     is_float32, format : in
         Of the word at the input.
-    flags : out
-        Those of the conversions in the word at the output.
     """
 
     def __init__(self, parameters: EngineParameters) -> None:
@@ -91,5 +84,4 @@ class Narrow(wiring.Component):
                     # Their ranks move with the others: a converter stalls only while it offers a result.
                     converter.o.ready.eq(self.o.ready),
                 ]
-        assert CODE_WIDTH * 2 == FP32.width
         return m

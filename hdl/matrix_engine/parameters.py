@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from golden.formats import FP32, FloatFormat, format_named
+from golden.rounding import Rounding
 from hdl.definitions import PowerOfTwo, Switch, Whole
 from hdl.matrix.parameters import MatrixParameters
 from hdl.matrix_engine.registers import FORMAT_CODES
@@ -60,6 +61,12 @@ class EngineParameters(MatrixParameters):
     def array(self) -> dict[str, Any]:
         """The arguments of the `hdl.MatrixMac` within."""
         return {name: getattr(self, name) for name in _MATRIX}
+
+    @property
+    def modes(self) -> tuple[int, ...]:
+        """The codes of the rounding modes."""
+        modes: tuple[Rounding, ...] = self.roundings  # type: ignore[assignment]  # checked
+        return tuple(mode.value for mode in modes)
 
     @property
     def bus_bytes(self) -> int:

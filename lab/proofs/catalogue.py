@@ -19,6 +19,8 @@ from lab.proofs.counters import counter_proofs
 from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.flushed import flushed_proofs
 from lab.proofs.lanes import lane_proofs
+from lab.proofs.matrix_steady import matrix_proofs
+from lab.proofs.matrix_values import matrix_value_proofs
 from lab.proofs.mutants import CoreMutant, mutants
 from lab.proofs.philox import philox_proofs
 from lab.proofs.pipelines import pipeline_proofs, primitive_proofs
@@ -60,6 +62,8 @@ def proofs() -> list[Proof]:
         *steady_proofs(),
         *waiting_proofs(),
         *value_proofs(),
+        *matrix_proofs(),
+        *matrix_value_proofs(),
     ]
 
 

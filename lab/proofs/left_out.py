@@ -10,9 +10,11 @@ from amaranth.lib import wiring
 from hdl.mac.lane import lane_signature
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.parameters import MacParameters
+from hdl.matrix.lane import MatrixLane
+from hdl.matrix.matrix_mac import MatrixMac
 from hdl.vector.vector_mac import VectorMac
 
-__all__ = ["OpenLane", "OpenMac", "OpenVectorMac", "pass_on", "rows_of"]
+__all__ = ["OpenLane", "OpenMac", "OpenMatrixMac", "OpenVectorMac", "pass_on", "rows_of"]
 
 
 class OpenLane(wiring.Component):
@@ -36,6 +38,19 @@ class OpenMac(MultiplyAccumulate):
     """A multiply-accumulate unit whose lane is left out."""
 
     lane_type = OpenLane
+
+
+class OpenMatrixLane(MatrixLane):
+    """A lane of an array that gives nothing."""
+
+    def elaborate(self, platform: object) -> Module:
+        return Module()
+
+
+class OpenMatrixMac(MatrixMac):
+    """An array whose lanes are left out."""
+
+    lane_type = OpenMatrixLane
 
 
 class OpenVectorMac(VectorMac):

@@ -7,6 +7,7 @@ import logging
 import random
 from typing import Any
 
+import cocotb
 import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
@@ -66,6 +67,21 @@ class EngineBench:
 
         self.ram.read_if._read, self.ram.write_if._write = watched_read, watched_write
         self._mute()
+        for channel, words in (("ar", "addr len"), ("aw", "addr len"), ("w", "data strb last")):
+            cocotb.start_soon(self._watch(channel, words.split()))
+
+    async def _watch(self, channel: str, words: list[str]) -> None:
+        """What is offered stays until it is accepted (AXI4, A3.2.1), but for a reset."""
+        valid, ready = (getattr(self.dut, f"m_axi_{channel}{end}") for end in ("valid", "ready"))
+        payload = [getattr(self.dut, f"m_axi_{channel}{word}") for word in words]
+        edge, reset = RisingEdge(self.dut.aclk), self.dut.aresetn
+        waits = None
+        while True:
+            await edge
+            now = [str(word.value) for word in payload] if valid.value else None
+            if waits is not None and reset.value:
+                assert now == waits, f"{channel}: {waits} was offered, and became {now}"
+            waits = now if now is not None and not ready.value and reset.value else None
 
     @classmethod
     async def made(cls, dut: Any, seed: int) -> EngineBench:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import golden
-from golden.formats import FP32, FloatFormat, format_named
+from golden.formats import FP32, FloatFormat
 from golden.rounding import Rounding
 from hdl.matrix_engine.parameters import EngineParameters
 from hdl.matrix_engine.registers import FORMAT_CODES, register_named

@@ -17,14 +17,14 @@ from tools.yosys import loaded_yosys
 __all__ = ["simulate_engine"]
 
 _TOP = "matrix_engine"
-#: Under the rules of SystemVerilog, which cocotb asks for, Icarus gives registers their first values before it looks for
-#: changes, and logic that follows such a register alone stays unknown until it changes.
+#: Under the rules of SystemVerilog, which cocotb asks for, Icarus gives registers their first values before it looks
+#: for changes, and logic that follows such a register alone stays unknown until it changes.
 _BUILD_ARGUMENTS = {"icarus": ["-g2005"], "verilator": ["-Wno-fatal"]}
 
 
 def simulate_engine(
     name: str, folder: Path, *, tests: str = "", seed: int = 1, effort: float = 1.0, simulator: str = "icarus",
-    verilog: str | None = None, waves: bool = False,
+    verilog: str | None = None, waves: bool = False, module: str = "sim.engine.tests",
 ) -> list[str]:  # fmt: skip
     """Run the tests of an engine; return its failures, one line for each.
 
@@ -36,6 +36,8 @@ def simulate_engine(
         For all files.
     tests : str
         A regular expression on the names of tests; all if empty.
+    module : str
+        Of the tests.
     verilog : str, optional
         Verilog in place of the generated one: with a fault.
     """
@@ -55,7 +57,7 @@ def simulate_engine(
     status = 0
     try:
         runner.test(
-            hdl_toplevel=_TOP, test_module="sim.engine.tests", build_dir=folder / "build", test_dir=folder,
+            hdl_toplevel=_TOP, test_module=module, build_dir=folder / "build", test_dir=folder,
             results_xml=str(folder / "results.xml"), seed=seed, waves=waves, log_file=folder / "simulation.log",
             test_filter=tests or None,
             extra_env={

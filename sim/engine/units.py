@@ -6,10 +6,13 @@ from typing import Any
 
 from golden.formats import BF16, CBFLOAT16, FP16
 from golden.rounding import Rounding
+from hdl.catalogue import UNITS as CATALOGUE
+from hdl.catalogue import Kind
 
 __all__ = ["UNITS"]
 
 UNITS: dict[str, dict[str, Any]] = {
+    **{unit.name: dict(unit.arguments) for unit in CATALOGUE.values() if unit.kind is Kind.ENGINE},
     "plain": {"rows": 2, "columns": 2, "registers": 4, "levels": (2,), "depth": 16, "conversions": False},
     "full": {
         "rows": 2, "columns": 4, "depth": 8, "operands": (CBFLOAT16, FP16, BF16),

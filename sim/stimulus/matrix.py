@@ -32,7 +32,7 @@ class MatrixMaker(VectorMaker):
     columns. In the scenario `neighbours` all rows and columns have the factors of the chain.
     """
 
-    paired = ()
+    paired: tuple[int, ...] = ()
 
     def elements(self, level: int) -> int:
         """Return how many elements a tile has."""

@@ -48,7 +48,7 @@ class VectorMaker(MacMaker):
     alike, so every lane has a different one; the scenario `neighbours` has the same chains in all lanes.
     """
 
-    paired = (1,)
+    paired: tuple[int, ...] = (1,)
 
     def __init__(self, mac: Any, port: Port, seed: int, unit: str, effort: float) -> None:
         super().__init__(mac, port, seed, unit, effort)

@@ -13,6 +13,7 @@ from hdl.catalogue import UNITS, Kind, released
 from hdl.cli import main
 from hdl.definitions import REQUIRED
 from hdl.verilog import to_verilog
+from sim.engine.units import UNITS as ENGINES
 from sim.kinds import BENCHES, bench_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +28,7 @@ def test_unit_of_the_catalogue_can_be_built_and_is_used(name):
     component = unit.build()
     assert {key: getattr(component, key) for key in unit.arguments} == unit.arguments
     assert unit.is_released or unit.effort or unit.is_measured
-    assert unit.effort or not unit.is_released, "released, but not in the regression"
+    assert unit.effort or name in ENGINES or not unit.is_released, "released, but not in a regression"
 
 
 def test_names_of_units_say_what_differs_from_the_released_unit():

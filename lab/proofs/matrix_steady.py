@@ -1,0 +1,307 @@
+"""Proofs about the control of an array of lanes for any number of beats: no beat is lost, and no two results meet.
+
+The lanes are left out: they may give anything. By induction over cycles, as in `lab.proofs.along_model`, with a reset
+in any cycle and a port ``chunk`` that changes at will:
+
+- every beat is issued once, as it was taken; none is issued beside a promotion;
+- products of a tile, and promotions to a tile, keep their distance; at level 0 no chunk and no promotion is on its way;
+- of each tile at most one result is on its way, from the issue of its last product until it goes into the chains: so
+  every lane has a place for it, and the queue of tiles never overflows;
+- the queue of rows never overflows, and offers a row whenever it has one;
+- the rows of a tile arrive one after the other, in order; a refusal has one.
+
+It says nothing about values: `lab.proofs.matrix_values` and the regression do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from amaranth import C, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.catalogue import UNITS
+from hdl.cores.words import named
+from hdl.mac.inner import OPERAND
+from hdl.matrix.matrix_mac import MatrixMac
+from hdl.matrix.ports import matrix_beat_layout, matrix_result_layout
+from lab.proofs.along_model.induction import MOST, induction
+from lab.proofs.along_model.opened import SeenMemory
+from lab.proofs.along_model.record import Condition
+from lab.proofs.control import TINY
+from lab.proofs.left_out import OpenMatrixMac, pass_on
+from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
+
+__all__ = ["SteadyMatrix", "matrix_proofs"]
+
+#: Rows, columns and levels. The first is the released size.
+_SIZES = ((2, 2, (0, 1, 2)), (3, 1, (0,)), (1, 1, (2,)))
+_RELEASED = "matrix_mac"
+
+
+class SteadyMatrix(wiring.Component):
+    """An array without its lanes, and what holds in it.
+
+    Ports
+    -----
+    i, o, chunk
+        As of `MatrixMac`.
+    legal, conditions, claims : out
+        As of `lab.proofs.along_model.induction.ControlWithModel`.
+    """
+
+    def __init__(self, unit_type: type[MatrixMac] = OpenMatrixMac, **given: Any) -> None:
+        self.unit = unit = unit_type(**given)
+        parameters = unit.parameters
+        self.names: dict[str, list[str]] = {}
+        super().__init__(
+            {
+                "i": In(stream.Signature(matrix_beat_layout(parameters))),
+                "o": Out(stream.Signature(matrix_result_layout(parameters))),
+                "chunk": In(parameters.chunk_bits),
+                "legal": Out(1),
+                "conditions": Out(MOST),
+                "claims": Out(MOST),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        unit = self.unit
+        m.submodules.unit = unit
+        m.d.comb += pass_on(self, unit)
+        seen = _Seen(unit)
+        beat = _Beat(m, self)
+        conditions = [*beat.conditions(seen), *_flight(seen), *_waits(seen), *_levels(seen)]
+        conditions += [*_tiles(m, seen), *_rows(m, seen)]
+        claims = [*beat.claims(seen, self.i.ready), *_queues(seen, self.o.valid)]
+        for name, found in (("conditions", conditions), ("claims", claims)):
+            self.names[name] = [each for each, _ in found]
+            values = Cat(value for _, value in found)
+            if len(values) != len(found):
+                raise ValueError(f"{name}: got {len(values)} bits for {len(found)}, must be one for each")
+            m.d.comb += getattr(self, name).eq(Cat(values, Const(-1, MOST - len(values))))
+        m.d.comb += self.legal.eq(1)
+        return m
+
+
+class _Seen:
+    """The signals of an array: what stands behind each rank, by kind."""
+
+    def __init__(self, unit: MatrixMac) -> None:
+        self.parameters, self.control, self.drain = unit.parameters, unit.control, unit.drain
+        self.at: list[Any] = list(unit.control.flight.at)
+        self.places = range(1, len(self.at))
+        self.returns = self.parameters.returning_position
+
+    def is_product(self, place: int) -> Value:
+        return self.at[place].writes & self.at[place].is_product
+
+    def is_chunk(self, place: int) -> Value:
+        return self.is_product(place) & self.at[place].partial
+
+    def is_chain(self, place: int) -> Value:
+        return self.is_product(place) & ~self.at[place].partial
+
+    def is_promotion(self, place: int) -> Value:
+        return self.at[place].writes & ~self.at[place].is_product
+
+    def is_refused(self, place: int) -> Value:
+        return Cat(self.at[place].error).any()
+
+    def will_give(self, place: int) -> Value:
+        """Return whether an operation, or the promotion that it has yet to cause, gives a result."""
+        operation = self.at[place]
+        gives = operation.last & (self.is_chain(place) | self.is_promotion(place))
+        if place <= self.returns:
+            gives |= operation.last & self.is_chunk(place)
+        return self.is_refused(place) | gives
+
+    def same(self, one: int, other: int) -> Value:
+        return self.at[one].register == self.at[other].register
+
+
+class _Beat:
+    """The beat that was taken last, beside the unit's own record of it."""
+
+    def __init__(self, m: Module, top: SteadyMatrix) -> None:
+        self.parameters, self.layout = top.unit.parameters, top.i.payload.shape()
+        self.beat, self.is_there = Signal(self.layout, name="taken_beat"), Signal(name="beat_is_there")
+        with m.If(top.i.ready):
+            m.d.sync += [self.beat.eq(top.i.payload), self.is_there.eq(top.i.valid)]
+
+    def conditions(self, seen: _Seen) -> Iterator[Condition]:
+        held, beat = seen.control.held, self.beat
+        is_sound = Cat(beat.level == level for level in self.parameters.levels).any()
+        yield "held", seen.control.held_valid == self.is_there
+        told = (
+            (held.register == beat.register) & (held.first == beat.first) & (held.last == beat.last)
+            & (held.is_chain == (beat.level == 0)) & (held.wide_total == (beat.level != 2))
+            & (held.is_sound == is_sound) & (held.gives_result == (beat.last | ~is_sound)) & (Cat(held.error).any() == ~is_sound)
+        )  # fmt: skip
+        yield "held as taken", ~self.is_there | told
+
+    def claims(self, seen: _Seen, is_ready: Value) -> Iterator[Condition]:
+        beat, issued, is_there = self.beat, seen.at[0], self.is_there
+        is_sound = Cat(beat.level == level for level in self.parameters.levels).any()
+        is_product = seen.is_product(0) | seen.is_refused(0)
+        yield "no beat lost", ~(is_ready & is_there) | is_product
+        yield "no beat twice", ~is_product | (is_ready & is_there)
+        right = (issued.register == beat.register) & (issued.last == beat.last) & (seen.is_refused(0) == ~is_sound)
+        right &= issued.writes == is_sound
+        if self.parameters.has_chunks:
+            right &= ~is_sound | (issued.partial == (beat.level != 0))
+        yield "issued as taken", ~is_product | right
+        yield "starts afresh", ~(seen.is_chain(0) & is_there) | (issued.fresh == beat.first)
+
+
+def _flight(seen: _Seen) -> Iterator[Condition]:
+    """Operations keep their distance, and are either of a kind or refused."""
+    latency, returns = seen.parameters.accumulate_latency, seen.returns
+    for place in seen.places:
+        operation = seen.at[place]
+        yield f"refused {place}", ~seen.is_refused(place) | ~operation.writes
+        yield f"product {place}", ~operation.is_product | operation.writes
+        yield f"partial {place}", ~operation.partial | operation.is_product
+        if not seen.parameters.has_chunks:
+            yield f"neither chunk nor promotion {place}", ~operation.partial & ~seen.is_promotion(place)
+        # From this place on it is known which product ends a chunk.
+        if place >= seen.parameters.chunk_delay:
+            yield f"promote {place}", ~operation.promote | seen.is_chunk(place)
+            yield f"last promotes {place}", ~(seen.is_chunk(place) & operation.last) | operation.promote
+        else:
+            yield f"promote {place}", ~operation.promote
+        for other in seen.places:
+            same = seen.same(place, other)
+            if place < other < place + latency:
+                yield f"products {place} {other}", ~(seen.is_product(place) & seen.is_product(other) & same)
+                yield f"promotions {place} {other}", ~(seen.is_promotion(place) & seen.is_promotion(other) & same)
+            # A promotion is as far behind as the product that it comes from.
+            if 0 < abs(other + returns - place) < latency:
+                yield f"product {place}, promotion {other}", ~(seen.is_product(place) & seen.is_promotion(other) & same)
+    if seen.parameters.has_chunks:
+        counting, facts = seen.control.chunks.counting, seen.control.chunks.facts
+        yield "last of a chunk", ~seen.is_chunk(1) | (counting["last"] == seen.at[1].last)
+        yield "end of a chunk", ~(seen.is_chunk(2) & seen.at[2].last) | facts.ends
+        promotes = seen.at[returns].promote
+        yield "promotion announced", ~promotes | seen.control.is_blocked
+
+
+def _waits(seen: _Seen) -> Iterator[Condition]:
+    """The held beat waits for the products of its tile in flight."""
+    control, latency = seen.control, seen.parameters.accumulate_latency
+    for place in range(1, latency):
+        is_its = seen.is_product(place) & (seen.at[place].register == control.held.register)
+        waits = Cat(
+            Cat(row[cycle : cycle + 1] for row in control.waiting.rows).any() for cycle in range(latency - place)
+        ).all()
+        yield f"waits for {place}", ~(control.held_valid & control.held.is_sound & is_its) | waits
+
+
+def _levels(seen: _Seen) -> Iterator[Condition]:
+    """A product of level 0 has waited for chunks and promotions."""
+    parameters, control = seen.parameters, seen.control
+    if not (parameters.has_chunks and 0 in parameters.levels):
+        return
+    others = [seen.is_chunk(place) | seen.is_promotion(place) for place in seen.places]
+    for place, other in zip(seen.places, others, strict=True):
+        left = C(1, 1) if place < 2 else control.cycles_of_others >= parameters.stages + 2 - place
+        yield f"others {place}", ~other | (control.others & left)
+        older = [seen.is_chunk(each) for each in seen.places if each > place]
+        newer = [seen.is_promotion(each) for each in seen.places if each + seen.returns >= place]
+        yield f"chain {place}", ~seen.is_chain(place) | ~Cat(*older, *newer, C(0, 1)).any()
+    held = control.held
+    goes = control.held_valid & held.is_chain & held.is_sound & ~control.is_blocked
+    yield "others gone", ~(goes & Cat(others).any())
+
+
+def _tiles(m: Module, seen: _Seen) -> Iterator[Condition]:
+    """At most one result of each tile is on its way, and it is marked."""
+    control, drain = seen.control, seen.drain
+    queue, memory = drain.tiles, SeenMemory.of_queue(drain.tiles)
+    m.d.comb += [row.addr.eq(place) for place, row in enumerate(memory.rows)]
+    entries = [data.View(drain.head.shape(), row.data) for row in memory.rows]
+    width = len(queue.consume)
+    yield "tiles", (queue.has_word == (queue.level != 0)) & (queue.level <= queue.depth)
+    yield "order of tiles", queue.produce == (queue.consume + queue.level)[:width]
+    waiting = []
+    for place, entry in enumerate(entries):
+        is_used = named(m, f"is_used_{place}", (C(place, width) - queue.consume)[:width] < queue.level)
+        yield f"entry {place}", ~is_used | (entry.is_refused == Cat(entry.error).any())
+        waiting.append((is_used, entry.register))
+    yield "head", ~drain.head_valid | (drain.head.is_refused == Cat(drain.head.error).any())
+    waiting.append((drain.head_valid, drain.head.register))
+    waiting += [(seen.will_give(place), seen.at[place].register) for place in seen.places]
+    for tile in range(seen.parameters.registers):
+        its = [named(m, "is_its_result", is_there & (register == tile)) for is_there, register in waiting]
+        # None or one: nothing is both behind a place and at it.
+        several, found = C(0, 1), C(0, 1)
+        for each in its:
+            several, found = several | (found & each), found | each
+        yield f"results of {tile}", ~several & (found == control.pending[tile])
+    held = control.held
+    goes = control.held_valid & held.gives_result & ~control.is_blocked
+    is_free = ~Cat(bit & (held.register == tile) for tile, bit in enumerate(control.pending)).any()
+    yield "tile is free", ~goes | is_free
+
+
+def _rows(m: Module, seen: _Seen) -> Iterator[Condition]:
+    """Every row on its way has a place, and follows the one before it."""
+    drain, parameters = seen.drain, seen.parameters
+    rows, lines, way = parameters.rows, drain.lines, drain.on_way
+    used = drain.spare + lines.level + drain.left
+    for place in way:
+        used = named(m, "used_places", used + place.valid)
+    yield "rows", lines.has_word == (lines.level != 0)
+    yield "places", (used == parameters.places) & (drain.spare <= parameters.places)
+    yield "rows left", drain.left < rows
+    newest = way[0]
+    row = newest.row if rows > 1 else C(0, 1)
+    yield "row goes on", (drain.left == 0) | (newest.valid & ~newest.last_row & (row == rows - 1 - drain.left))
+    yield "row ends", ~newest.valid | (newest.last_row == (drain.left == 0))
+    for place, each in enumerate(way):
+        refused = Cat(each.error).any()
+        number = each.row if rows > 1 else C(0, 1)
+        yield f"refusal has one row {place}", ~(each.valid & refused) | (each.last_row & (number == 0))
+        ends = (number == rows - 1) | refused
+        yield f"last row {place}", ~each.valid | (each.last_row == ends)
+        if place:
+            behind = way[place - 1]
+            next_number = behind.row if rows > 1 else C(0, 1)
+            follows = behind.valid & (behind.register == each.register) & (next_number == number + 1)
+            yield f"rows follow {place}", ~(each.valid & ~each.last_row) | (follows & ~Cat(behind.error).any())
+            starts = ~behind.valid | (next_number == 0)
+            yield f"tiles follow {place}", (each.valid & ~each.last_row) | starts
+
+
+def _queues(seen: _Seen, offers: Value) -> Iterator[Condition]:
+    drain = seen.drain
+    yield "place for a tile", ~drain.tiles.w_en | (drain.tiles.level < drain.tiles.depth)
+    yield "place for a row", ~drain.lines.w_en | (drain.lines.level < drain.lines.depth)
+    yield "offers what it has", offers == (drain.lines.level != 0)
+    gives = seen.will_give(len(seen.at) - 1)
+    yield "every result becomes a tile", drain.tiles.w_en == gives
+    takes = drain.taken.takes
+    yield "takes what there is", ~takes | (drain.head_valid & Mux(takes, drain.spare >= seen.parameters.rows, 0))
+
+
+def matrix_proofs() -> Iterator[Proof]:
+    """Yield the proofs of the released size and of others."""
+    tiles = UNITS[_RELEASED].build().registers
+    for rows, columns, levels in _SIZES:
+        slug = f"{rows}x{columns}/levels_{''.join(map(str, levels))}"
+        title = f"{rows} x {columns} lanes, levels {', '.join(map(str, levels))}, {tiles} tiles, any beats"
+        for engine in (BITWUZLA, Z3_CADICAL):
+            build = partial(_build, rows, columns, levels, tiles)
+            yield Proof(
+                f"matrix/control/{slug}", "array: control", title, "induction", engine, build, 900, engine == BITWUZLA
+            )
+
+
+def _build(rows: int, columns: int, levels: tuple[int, ...], tiles: int, folder: Path, **changes: Any) -> str:
+    given: dict[str, Any] = {"operands": (TINY,), "inner": OPERAND, "rows": rows, "columns": columns, "levels": levels}
+    return induction(SteadyMatrix(**given | {"registers": tiles, "flags": False} | changes), folder)

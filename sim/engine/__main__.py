@@ -1,0 +1,45 @@
+"""``python -m sim.engine``: simulate engines in cocotb."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from sim.engine.run import simulate_engine
+from sim.engine.units import UNITS
+from sim.run.simulators import SIMULATORS
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the command line; the status is 1 if a test fails."""
+    parser = argparse.ArgumentParser(prog="python -m sim.engine", description=__doc__.split(": ", 1)[1])
+    parser.add_argument(
+        "engines", nargs="*", choices=[*UNITS, []], metavar="ENGINE", help=f"some of {', '.join(UNITS)}"
+    )
+    parser.add_argument("--tests", default="", help="a regular expression on the names of tests")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--effort", type=float, default=1.0, help="factor on the number of random commands")
+    parser.add_argument("--simulator", choices=SIMULATORS, default="icarus")
+    parser.add_argument("--folder", type=Path, default=Path("build/engine"))
+    given = parser.parse_args()
+    failed = False
+    for name in given.engines or UNITS:
+        started = time.perf_counter()
+        print(f"{name}: simulating", flush=True)
+        failures = simulate_engine(
+            name, (given.folder / name).resolve(), tests=given.tests, seed=given.seed, effort=given.effort,
+            simulator=given.simulator,
+        )  # fmt: skip
+        for failure in failures:
+            print(f"{name}: {failure}")
+        print(f"{name}: {'failed' if failures else 'passed'}, {time.perf_counter() - started:.0f} s", flush=True)
+        failed |= bool(failures)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

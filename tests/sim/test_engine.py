@@ -1,0 +1,84 @@
+"""The regression of the matrix engine passes, and each of its checks finds a fault."""
+
+import types
+from pathlib import Path
+
+import pytest
+
+import hdl.matrix_engine.matrix_engine as top
+from hdl import MatrixEngine
+from hdl.verilog import to_verilog
+from sim.engine.run import simulate_engine
+from sim.engine.units import UNITS
+
+#: A fault: a file of the engine, its class, text to replace, its replacement, and the test that must fail.
+FAULTS = {
+    "strobes beyond the edge": (
+        "writer.py", "Writer", "self.strobes.eq(mask[:bus_bytes])",
+        "self.strobes.eq(mask[:bus_bytes].any().replicate(bus_bytes))", "plain",
+    ),
+    "one word too many": (
+        "reader.py", "Reader", "its_words.eq((its_bytes + parameters.bus_bytes - 1) >> shift)",
+        "its_words.eq(((its_bytes + parameters.bus_bytes - 1) >> shift) + (line.count == 1))", "plain",
+    ),
+    "first of the next slice": ("sequencer.py", "Sequencer", "its.first & (self.k == 0)", "self.k == 0", "plain"),
+    "a block of A too far": (
+        "tiler.py", "Tiler", "command.a_row_stride << _bits(rows))", "command.a_row_stride << _bits(rows) + 1)",
+        "plain",
+    ),
+    "offset of a line": ("loader.py", "Loader", ">> (offset * CODE_WIDTH)", ">> (offset[:1] * CODE_WIDTH)", "random"),
+    "across lanes": ("panel.py", "Panel", "across.replicate(group)", "self.group", "random"),
+    "flags beyond the edge": (
+        "writer.py", "Writer", "with m.If(takes & is_inside):\n                m.d.comb += self.flags",
+        "with m.If(takes):\n                m.d.comb += self.flags", "flags",
+    ),
+    "overlap not seen": ("checker.py", "Checker", "(start < d_end) & (d_start < end)", "C(0, 1)", "refuses"),
+    "alignment not seen": ("checker.py", "Checker", "batch_stride[:2])", "C(0, 2))", "refuses"),
+    "end not seen": ("checker.py", "Checker", "high | (end > (1 << address_bits))", "high", "refuses"),
+    "queue too long": (
+        "run.py", "Run", "(queue.level != queue.depth) & ~is_ending", "~is_ending", "queue",
+    ),
+    "interrupt not enabled": (
+        "control.py", "ControlRegisters", "self.is_enabled & self.has_result", "self.has_result", "queue",
+    ),
+    "error of a read not seen": ("run.py", "Run", "with m.If(self.read_fails):", "with m.If(0):", "error_of"),
+    "bus not drained": ("run.py", "Run", "with m.If(self.is_quiet):", "with m.If(1):", "stopped"),
+    "offer that is withdrawn": (
+        "reader.py", "Reader", "with m.If(self.ready):\n            m.d.sync += self.valid.eq(0)",
+        "with m.If(self.ready | self.stop):\n            m.d.sync += self.valid.eq(0)", "stopped",
+    ),
+    "address that moves": (
+        "writer.py", "Writer", "self.address.eq(word << shift)", "self.address.eq((word + (to_go - 1)) << shift)",
+        "plain",
+    ),
+    "products counted twice": ("run.py", "Run", "(event & runs)", "((event & runs) << 1)", "registers"),
+}  # fmt: skip
+
+
+def faulty(monkeypatch, file, name, old, new):
+    """The Verilog of an engine with a fault in one part."""
+    path = Path(top.__file__).parent / file
+    text = path.read_text()
+    assert text.count(old) == 1, f"{file} has {text.count(old)} of {old!r}"
+    module = types.ModuleType(f"hdl.matrix_engine.faulty_{path.stem}")
+    exec(compile(text.replace(old, new), str(path), "exec"), module.__dict__)
+    monkeypatch.setattr(top, name, getattr(module, name))
+    return to_verilog(MatrixEngine(**UNITS["plain"]), "matrix_engine")
+
+
+def test_engine_regression_of_a_small_engine_passes(tmp_path):
+    assert simulate_engine("plain", tmp_path, tests="plain|refuses|registers", effort=0.1) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", UNITS)
+def test_engine_regression_passes(tmp_path, name):
+    assert simulate_engine(name, tmp_path, effort=0.2) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", FAULTS)
+def test_engine_regression_of_a_faulty_engine_fails(monkeypatch, tmp_path, name):
+    *fault, test = FAULTS[name]
+    verilog = faulty(monkeypatch, *fault)
+    assert simulate_engine("plain", tmp_path, tests=test, effort=0.4, verilog=verilog), f"{test} did not find it"
