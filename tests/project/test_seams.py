@@ -8,8 +8,8 @@ import pytest
 
 from tests.project.test_layout import ROOT, python_files
 
-#: Command lines are no hardware: tests may stand in for what takes them long.
-NO_HARDWARE = ("hdl.cli", "hdl.__main__")
+#: No hardware: command lines, in which tests may stand in for what takes long, and the translation of netlists to C++.
+NO_HARDWARE = ("hdl.cli", "hdl.__main__", "hdl.simulation")
 PATCHES = {"patch", "setattr", "delattr", "setitem", "object", "dict", "multiple"}
 
 

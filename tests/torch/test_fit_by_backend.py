@@ -6,6 +6,8 @@ import pytest
 import safetensors.torch
 import torch
 
+import golden
+import golden.torch as cstorch
 from hdl.engine import Engine
 from tests.hdl.engine_double import Double
 
@@ -110,3 +112,31 @@ def test_entry_point_that_gives_no_backend_is_told(behind, monkeypatch, tmp_path
         "--backend: got 'double', but the entry point nothing_of_this_name:made of the group cbfloat.backends" in said
     )
     assert "cannot be loaded: No module named 'nothing_of_this_name'" in said
+
+
+def trained():
+    torch.manual_seed(0)
+    layers = torch.nn.Linear(12, 16, bias=False), torch.nn.ReLU(), torch.nn.Linear(16, 5, bias=False)
+    model = torch.nn.Sequential(*layers)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scaler = cstorch.amp.GradScaler(loss_scale="dynamic", init_scale=2.0**31)
+    x, y = torch.randn(16, 12), torch.randint(0, 5, (16,))
+    for _ in range(3):
+        optimizer.zero_grad()
+        with cstorch.precision(half="cbfloat16", level=1):
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    return dict(model.named_parameters())
+
+
+@pytest.mark.long
+def test_steps_with_loss_scaling_by_the_rtl_give_the_weights_of_the_processor():
+    wanted = trained()
+    with Engine.simulated(rows=2, columns=2) as engine:
+        engine.clear_counters()
+        with golden.backend(engine):
+            found = trained()
+        assert engine.counters()["beats"] > 1000
+    assert same({name: each.detach() for name, each in found.items()}, {k: v.detach() for k, v in wanted.items()})

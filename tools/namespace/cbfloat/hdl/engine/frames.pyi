@@ -1,0 +1,1 @@
+from hdl.engine.frames import *

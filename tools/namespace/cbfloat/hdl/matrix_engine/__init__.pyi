@@ -1,0 +1,1 @@
+from hdl.matrix_engine import *
