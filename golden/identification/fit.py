@@ -75,9 +75,9 @@ class Examples:
         asked = [self.asked[at] for at in chosen]
         return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out).some(40)
 
-    def first(self) -> Examples:
-        """Return one product that almost every wrong model fails."""
-        chosen = [at for at, each in enumerate(self.asked) if each.a.shape[1] == _FIRST_LENGTH][1:2]
+    def first(self, length: int = _FIRST_LENGTH) -> Examples:
+        """Return one product of so many terms, which almost every wrong model fails."""
+        chosen = [at for at, each in enumerate(self.asked) if each.a.shape[1] == length][1:2]
         asked = [self.asked[at] for at in chosen]
         return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out).some(_FIRST_ROWS)
 
@@ -133,30 +133,39 @@ def _first(preferred: FloatFormat) -> list[FloatFormat]:
     return sorted(_INNER, key=lambda fmt: fmt != preferred)
 
 
-def fitted_reduction(examples: Examples, chunks: Iterable[int | None]) -> Candidate:
+def fitted_reduction(
+    examples: Examples, chunks: Iterable[int | None], modes: Sequence[Rounding] = tuple(_MODES)
+) -> Candidate:
     """Return the reduction that computes most of the examples; formats, modes, chunks and subnormals are all tried.
 
     Of several that compute all examples, the one with fewer formats and conversions is returned.
     """
+    single = examples.first(1)
     stages = (examples.first(), examples.screened(), examples)
-    best: Candidate | None = None
     formats = [(inner, outer) for outer in _first(examples.out) for inner in _first(outer)]
-    for subnormals, chunk, (inner, outer), mode in product(SUBNORMALS, chunks, formats, _MODES):
-        for last in _MODES if outer != examples.out else _MODES[:1]:
-            model = Reduction(inner, chunk, outer, examples.operand, examples.out, mode, last, subnormals=subnormals)
-            share = 0.0
-            for number, stage in enumerate(stages):
-                right = stage.share(model)
-                share = number + right  # one that came further is nearer
-                if right < 1.0:
-                    break
-            else:
-                return Candidate(model, 1.0)
-            if best is None or share > best.share:
-                best = Candidate(model, share)
+    best: tuple[float, Reduction] | None = None
+    lengths = list(chunks)
+    for subnormals, (inner, outer), mode in product(SUBNORMALS, formats, modes):
+        for last in modes if outer != examples.out else modes[:1]:
+            model = Reduction(inner, None, outer, examples.operand, examples.out, mode, last, subnormals=subnormals)
+            share = single.share(model)  # a sum of one product is the same with every chunk
+            if best is None or share > best[0]:
+                best = share, model
+            if share < 1.0:
+                continue
+            for chunk in lengths:
+                chunked = replace(model, chunk=chunk)
+                for number, stage in enumerate(stages):
+                    share = 1 + number + stage.share(chunked)  # one that came further is nearer
+                    if share < 2 + number:
+                        break
+                else:
+                    return Candidate(chunked, 1.0)
+                if share > best[0]:
+                    best = share, chunked
     if best is None:
-        raise ValueError("chunks: got none, must have one at least")
-    return Candidate(best.model, examples.share(best.model))
+        raise ValueError("modes: got none, must have one at least")
+    return Candidate(best[1], examples.share(best[1]))
 
 
 def fitted_preset(examples: Examples) -> Candidate | None:

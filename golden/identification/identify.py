@@ -24,6 +24,7 @@ from golden.identification.probes import Probe, probes, units
 from golden.identification.shortest import shortest
 from golden.identification.start import start_finding, start_probes
 from golden.identification.verification import Difference, difference, verified
+from golden.rounding import Rounding
 
 __all__ = ["all_probes", "concluded", "identify"]
 
@@ -190,11 +191,13 @@ def _candidates(examples: Examples, order: Order | None, *, is_known: bool) -> l
     chunks: list[int | None] = [None, 1] if period in (None, 1) else [period, None]
     if order is None:
         chunks += [2, 4, 8, 12, 16, 32, 64, 128]
+    if not is_known:  # a model is only named as the nearest
+        return [fitted_reduction(examples, chunks[:2], [Rounding.NEAREST_EVEN])]
     preset = fitted_preset(examples)
     if preset is not None:
         return [preset]
     reduction = fitted_reduction(examples, chunks)
-    if reduction.share == 1.0 or not is_known:
+    if reduction.share == 1.0:
         return [reduction]
     accumulator = fitted_accumulator(examples, structures(order) if order else [])
     return [reduction, *([accumulator] if accumulator else [])]

@@ -36,10 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if a verdict is wrong or a device of the family is not found."""
     parser = argparse.ArgumentParser(prog="python -m lab.devices", description=__doc__)
     parser.add_argument("only", nargs="*", metavar="NAME", help="devices whose names have this part (default: all)")
+    parser.add_argument("--without", metavar="PART", help="leave out devices whose names have this part")
     parser.add_argument("--verify", type=at_least_one, default=100_000, help="sums of verification (%(default)s)")
     add_update_docs(parser, "devices", "put the table into docs/identify.md")
     given = parser.parse_args(arguments)
     chosen = [name for name in DEVICES if not given.only or any(part in name for part in given.only)]
+    chosen = [name for name in chosen if not given.without or given.without not in name]
     if not chosen:
         parser.error(f"NAME: got {' '.join(given.only)}, must be a part of one of {', '.join(DEVICES)}")
     verdicts = {}

@@ -53,7 +53,7 @@ def test_identify_file_with_wrong_results_is_refused(tmp_path, capsys, change, m
 def test_identify_by_files_tells_bias_31_from_42(tmp_path, capsys, operand, finds):
     asked = all_probes(golden.format_named(operand), 0)
     path = tmp_path / "results.npz"
-    write_results(path, [golden.matmul(each.a, each.b, operand="cb16", level=2, chunk=12) for each in asked])
+    write_results(path, [golden.matmul(each.a, each.b, operand="cb16", level=1, chunk=12) for each in asked])
     assert main(["identify", "--read", str(path), "--operand", operand, "--result", "float32"]) == 0
     assert ("inner=cb16 chunk=12" in capsys.readouterr().out) == finds
 
