@@ -12,6 +12,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.bundle import Bundle
+from hdl.cores.copies import copied
 from hdl.cores.fused_step import add_product
 from hdl.cores.multiplier import Multiplier
 from hdl.cores.operand import GROUP, inspect_operand
@@ -19,7 +20,6 @@ from hdl.cores.outcome import align_result, finish, pack_result
 from hdl.cores.result import flags_layout
 from hdl.cores.words import named
 from hdl.mac.lane import Ranks, class_layout, number_layout, read_number, step_layout, step_of, stored_form, used_bits
-from hdl.cores.copies import copied
 from hdl.matrix.operands import factor_layout
 from hdl.matrix.parameters import MatrixParameters
 

@@ -11,9 +11,9 @@ from amaranth import Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.cores.copies import copied
 from hdl.mac.widen import widened
 from hdl.matrix.control import MatrixControl
-from hdl.cores.copies import copied
 from hdl.matrix.drain import Drain
 from hdl.matrix.lane import MatrixLane, lane_control, lane_control_layout
 from hdl.matrix.operands import Operand

@@ -11,11 +11,11 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.bundle import Bundle
+from hdl.cores.copies import copied
 from hdl.cores.operand import classify_flushed, inspect_flushed, inspect_operand, normalise_operand
 from hdl.cores.product import product_bias
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import choose, select_width
-from hdl.cores.copies import copied
 from hdl.matrix.parameters import MatrixParameters
 
 __all__ = ["Operand", "factor_layout", "one_as_factor", "split_layout"]
