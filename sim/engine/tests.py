@@ -67,7 +67,8 @@ async def engine_counts_no_flags_of_elements_beyond_the_edges(dut: Any) -> None:
         fmt = PARAMETERS.operands[0]
         command = random_command(
             bench.rng, PARAMETERS, MEMORY, m=min(size, PARAMETERS.block_rows), n=min(size, PARAMETERS.block_columns),
-            k=3 if code == "one" else 2 * PARAMETERS.depth, tag=number, format=fmt, level=PARAMETERS.levels[-1], **plain,
+            k=3 if code == "one" else 2 * PARAMETERS.depth, tag=number, format=fmt, level=PARAMETERS.levels[-1],
+            **plain,
         )  # fmt: skip
         memory = bench.memory
         value = fmt.max_finite if code == "max_finite" else int(golden.encode(1.0, fmt))
