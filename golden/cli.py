@@ -210,7 +210,9 @@ def _identify(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str
         if given.result is None:
             parser.error("argument --result: must be given with --read: the format of the results")
         results = read_results(given.read, asked, given.result)
-        return concluded(asked, results, given.operand, given.result, initial=given.initial).text()
+        return concluded(
+            list(zip(asked, results, strict=True)), given.operand, given.result, initial=given.initial
+        ).text()
     except (TypeError, ValueError) as error:
         parser.error(str(error))
     except OSError as error:

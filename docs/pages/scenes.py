@@ -223,6 +223,7 @@ _SCENES: dict[Kind, Sequence[Callable[[Any], Scene]]] = complete(
         Kind.AXI_STREAM: (partial(_interleaved, is_axi=True),),
         Kind.VECTOR: (partial(_lanes, level=2), partial(_lanes, level=1)),
         Kind.MATRIX: (_tile,),
+        Kind.ENGINE: (),
     },
     Kind,
 )

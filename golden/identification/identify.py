@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,8 +103,9 @@ def identify(
     out = result_format(device) if result is None else as_format(result, "result")
     asked = all_probes(operand, seed, start)
     say(f"asking for {len(asked)} products")
-    results = [as_codes(device.product(probe), out, "result") for probe in asked]
-    return concluded(asked, results, operand, out, initial=start, device=device, seed=seed, verify=verify, say=say)
+    answers = [(probe, as_codes(device.product(probe), out, "result")) for probe in asked]
+    verifier = partial(verified, device=device, seed=seed, verify=verify, say=say)
+    return concluded(answers, operand, out, initial=start, device=device, verifier=verifier, say=say)
 
 
 def _told(line: str) -> None:
@@ -122,18 +124,17 @@ def _operand(given: FloatFormat | str) -> FloatFormat:
 
 
 def concluded(
-    asked: Sequence[Probe],
-    results: Sequence[NDArray[Any]],
+    answers: Sequence[tuple[Probe, NDArray[Any]]],
     operand: FloatFormat,
     out: FloatFormat,
     *,
     initial: FloatFormat | None = None,
     device: Device | None = None,
-    seed: int = 0,
-    verify: int = 0,
+    verifier: Callable[[Any, Examples], tuple[int, Difference | None]] | None = None,
     say: Callable[[str], None] = _untold,
 ) -> Identified:
-    """Return what results of probes show; with a device, verify the model on `verify` new sums."""
+    """Return what results of probes show; a verifier judges the model on new sums of the device."""
+    asked, results = zip(*answers, strict=True)
     every = Examples(asked, results, operand, out)
     same, is_steady = consistency(list(zip(every.asked, every.results, strict=True)), out)
     order = order_of(asked, results, out, units(operand))
@@ -149,8 +150,8 @@ def concluded(
         if best.share < 1.0 or not is_steady:
             break
         count, wrong = _judged(best.model, every.named("shape"), device)
-        if wrong is None and device is not None:
-            count, wrong = verified(best.model, every, device, seed=seed, verify=verify, say=say)
+        if wrong is None and verifier is not None:
+            count, wrong = verifier(best.model, every)
         elif wrong is None:
             count += examples.count
         if wrong is None or wrong.probe.initial is not None:

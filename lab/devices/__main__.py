@@ -15,7 +15,9 @@ from tools.pages import add_update_docs, publish
 from tools.paths import at_least_one
 from tools.results import Table, measured
 
-__all__ = ["main"]
+__all__ = ["SUBJECT", "main"]
+
+SUBJECT = "identified devices"
 
 _COLUMNS = ("device", "verdict", "products asked", "sums asked", "seconds")
 
@@ -55,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.update_docs:
         table = Table(_COLUMNS, [_row(name, verdict) for name, verdict in verdicts.items()], left=2)
         sources = ["lab.devices", "hdl"]
-        publish(measured("devices", sources, subject="identified devices", conclusion=conclusion, tables=(table,)))
+        publish(measured("devices", sources, subject=SUBJECT, conclusion=conclusion, tables=(table,)))
     return int(bool(wrong or missed))
 
 
