@@ -17,7 +17,7 @@ from hdl.matrix_engine.control import ControlRegisters, engine_axi_lite_ports
 from hdl.matrix_engine.loader import Loader
 from hdl.matrix_engine.panel import Panel
 from hdl.matrix_engine.parameters import EngineParameters
-from hdl.matrix_engine.ports import axi_ports
+from hdl.matrix_engine.ports import axi_notes, axi_ports
 from hdl.matrix_engine.reader import Reader
 from hdl.matrix_engine.run import Run
 from hdl.matrix_engine.sequencer import Sequencer
@@ -86,6 +86,7 @@ class MatrixEngine(wiring.Component):
         "aclk": "clock, rising edge",
         "aresetn": "synchronous reset, active low",
         "interrupt": "a result waits in RESULT",
+        **{f"{prefix}_{name}": note for prefix in ("s_axil", "m_axi") for name, note in axi_notes().items()},
     }
 
     @built_from(EngineParameters)

@@ -11,6 +11,7 @@ from hdl.matrix_engine.parameters import EngineParameters
 from hdl.matrix_engine.registers import REGISTERS
 
 __all__ = [
+    "axi_notes",
     "axi_ports",
     "block_layout",
     "checked_layout",
@@ -21,6 +22,26 @@ __all__ = [
 ]
 
 _ID_BITS = 1
+_CHANNELS = {
+    "aw": "address of a write", "ar": "address of a read", "w": "data of a write", "b": "answer to a write",
+    "r": "data of a read",
+}  # fmt: skip
+_SIGNALS = {
+    "id": "number of the transaction", "addr": "byte address", "len": "transfers of the burst, less one",
+    "size": "binary logarithm of the bytes of a transfer", "burst": "1: addresses increase", "lock": "lock",
+    "cache": "memory type", "prot": "protection", "qos": "quality of service", "data": "the data",
+    "strb": "the bytes that are written", "last": "last transfer of the burst",
+    "resp": "0: OKAY, 2: SLVERR, 3: DECERR", "valid": "the sender offers a transfer", "ready": "the receiver takes it",
+}  # fmt: skip
+
+
+def axi_notes() -> dict[str, str]:
+    """Return what each signal of AXI4 and AXI4-Lite means, without prefix."""
+    return {
+        f"{channel}{signal}": f"{of}: {meaning}"
+        for channel, of in _CHANNELS.items()
+        for signal, meaning in _SIGNALS.items()
+    }
 
 
 def axi_ports(parameters: EngineParameters) -> dict[str, Any]:
