@@ -100,11 +100,11 @@ BAD_VECTOR = [
     ({"lanes": -2}, ValueError, "lanes: got -2, must be an even number from 2 to 1024"),
     ({"lanes": 4.0}, TypeError, "lanes: got 4.0, must be an int"),
     ({"lanes": True}, TypeError, "lanes: got True, must be an int"),
-    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (11 unless given)"),
+    ({"stages": 14}, ValueError, "stages: got 14, must be from 1 to 13 (13 unless given)"),
     (
         {"registers": 8},
         ValueError,
-        "registers: got 8, must be at least 16 with 11 stages: 14 registers in rotation keep the pipeline full; "
+        "registers: got 8, must be at least 16 with 13 stages: 14 registers in rotation keep the pipeline full; "
         "build more registers or fewer stages",
     ),
     (

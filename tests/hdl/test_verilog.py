@@ -310,7 +310,7 @@ def test_all_writes_each_unit_once(tmp_path, monkeypatch, capsys):
     assert main(["verilog", "all", "-o", str(tmp_path)]) == 0
     names = {f"{source}_to_{destination}" for source, destination in permutations(WIDE_FORMATS, 2)}
     names |= {f"mac_{fmt}" for fmt in WIDE_FORMATS[1:]} | {"mac", "mac_axi_stream", "vector_mac"}
-    names.add("mx_quantize_float8_e4m3fn")
+    names |= {"mx_quantize_float8_e4m3fn", "matrix_mac", "matrix_engine"}
     assert {unit.name for unit in released()} == names
     assert {path.name: path.read_text().split(":")[0] for path in tmp_path.glob("*.v")} == {f"{n}.v": n for n in names}
     assert {path.name for path in tmp_path.iterdir()} == {f"{n}{end}" for n in names for end in (".v", ".core")}

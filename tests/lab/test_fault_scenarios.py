@@ -77,7 +77,7 @@ def test_vector_fault_of_one_cycle_is_told() -> None:
         if fault.place == "cores/near.py:54":
             return fault.module == "top.lane_0" and fault.what in LIMITS
         # A promotion that waits one cycle less behind one to its row that was late itself.
-        return fault.place == "mac/hazards.py:54" and "promotions" in fault.module and ", 3 -> " in fault.what
+        return fault.place == "mac/hazards.py:59" and "promotions" in fault.module and ", 3 -> " in fault.what
 
     def made(maker: Any) -> list[Scenario]:
         return [*neighbours(maker), piled_promotions(maker)]
