@@ -87,7 +87,7 @@ def test_initial_values_that_the_rtl_has_not_are_refused_by_name(engine):
 
 
 def test_product_longer_than_a_buffer_is_one_chain(engine):
-    long = codes((1, 20_000), 5), codes((20_000, 2), 6)
+    long = codes((1, 4_000), 5), codes((4_000, 2), 6)
     assert (engine.matmul(*long, operand=CBFLOAT16) == golden.matmul(*long, operand=CBFLOAT16)).all()
 
 
