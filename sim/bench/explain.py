@@ -15,6 +15,8 @@ _MODES = {mode.value: str(mode) for mode in Rounding}
 def show(code: int, fmt: FloatFormat) -> str:
     """Return a code in hex and its value."""
     digits = -(-fmt.width // 4)
+    if code >> fmt.width:  # what a broken unit may answer
+        return f"{code:#x} (no code of {fmt})"
     value = float(decode(np.array(code, code_dtype(fmt)), fmt))
     return f"0x{code:0{digits}x} ({value!r})"
 

@@ -5,6 +5,7 @@ import pytest
 from rich.console import Console
 
 from golden import CBFLOAT16, FLOAT6_E3M2FN, FP16, FP32
+from sim.bench.explain import show
 from sim.bench.explain_block import explain_block
 from sim.bench.explain_conversion import explain_conversion
 from sim.bench.findings import Context
@@ -57,3 +58,7 @@ def test_block_failure_names_the_values_of_its_beat(lanes: int, those: str) -> N
     scenario.details = {"values": np.array([[0x3C00, 0x7C00]])}
     context = Context("unit", 1, 1.0, port, [FP16.name, FLOAT6_E3M2FN.name])
     assert those in explain_block(context, scenario, 1, None).partition("largest")[0]
+
+
+def test_answer_beyond_the_codes_of_its_format_is_shown_as_none_of_them():
+    assert show(0x41C00036, CBFLOAT16) == "0x41c00036 (no code of cbfloat16)"
