@@ -78,7 +78,7 @@ class Device:
 
 
 def result_format(device: Device) -> FloatFormat:
-    """Return the format of the results, by the codes of 1.0, 1.5 and -2.0.
+    """Return the format of the results, by the codes of a few products.
 
     Raises
     ------
@@ -88,15 +88,40 @@ def result_format(device: Device) -> FloatFormat:
     if device.values:
         return FP32
     values = [1.0, 1.5, -2.0] if device.operand.emax >= 1 else [1.0, 1.5, -1.0]
-    one = Probe("format", encode(values, device.operand)[:, None], encode([1.0], device.operand)[:, None])
-    codes = device.product(one)[:, 0]
+    codes = _scaled(device, encode(values, device.operand), 1.0)
     fitting = [
         each for each in FORMATS if code_dtype(each) == codes.dtype and np.array_equal(encode(values, each), codes)
     ]
+    if len(fitting) > 1:
+        fitting = _told_apart(device, fitting)
     if len(fitting) == 1:
         return fitting[0]
     shown = ", ".join(f"{value}: {int(code):#x}" for value, code in zip(values, codes, strict=True))
     raise ValueError(
-        f"result: cannot tell the format of results ({shown}); "
-        f"{' and '.join(map(str, fitting)) or 'no known format'} has these codes: give result= a FloatFormat"
+        f"result: cannot tell the format of results ({shown}); these are codes of "
+        f"{' and '.join(map(str, fitting)) or 'no known format'}: give result= a FloatFormat"
     )
+
+
+def _scaled(device: Device, factors: NDArray[Any], factor: float) -> NDArray[Any]:
+    """Return a device's products of codes with one value."""
+    return device.product(Probe("format", factors[:, None], encode([factor], device.operand)[:, None]))[:, 0]
+
+
+def _told_apart(device: Device, fitting: list[FloatFormat]) -> list[FloatFormat]:
+    """Return which of several formats have the codes of infinity and, if that leaves a choice, of the largest binade.
+
+    A format that ends in another binade than the rest returns 1.5 there as a number; the rest overflow.
+    """
+    operand = device.operand
+    if operand.has_inf or operand.has_nan:
+        special = operand.inf if operand.has_inf else operand.nan
+        code = _scaled(device, np.array([special], code_dtype(operand)), 1.0)[0]
+        value = decode(special, operand)
+        fitting = [each for each in fitting if encode(value, each) == code] or fitting
+    exponent = max(each.emax for each in fitting)
+    shares = exponent // 2, exponent - exponent // 2
+    if len(fitting) > 1 and shares[1] <= operand.emax:
+        code = _scaled(device, encode([1.5 * 2.0 ** shares[0]], operand), 2.0 ** shares[1])[0]
+        fitting = [each for each in fitting if encode(1.5 * 2.0**exponent, each) == code] or fitting
+    return fitting

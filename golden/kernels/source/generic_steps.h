@@ -65,13 +65,6 @@ private:
     GenericRounder round_;
 };
 
-// Where subnormals are flushed (NUMERICS section 12), sums are rounded as if exponents had no lower end, and then those
-// below the smallest normal value become 0. This is the first magnitude that is rounded up to it, to nearest even: it lies
-// half an ulp of the binade below away.
-inline double first_kept(const Format &format) {
-    return (1 - power_of_two(-format.fraction_bits - 2)) * power_of_two(format.emin());
-}
-
 class GenericFlushedStep {
 public:
     explicit GenericFlushedStep(const Rule &rule) : round_(rule.format), first_kept_(first_kept(rule.format)) {}

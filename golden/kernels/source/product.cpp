@@ -13,7 +13,6 @@
 #include "call.h"
 #include "counting.h"
 #include "environment.h"
-#include "generic_steps.h"
 #include "kernels.h"
 #include "pack.h"
 #include "path.h"

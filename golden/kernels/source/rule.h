@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "format.h"
+#include "generic_bits.h"
 #include "names.h"
 
 // How a kernel wants its sums rounded. `flushed`: to nearest, and what is then subnormal becomes a zero of its sign.
@@ -34,3 +35,14 @@ struct Rule {
     Mode mode = Mode::nearest_even;
     Place place{};  // where the mode is stochastic
 };
+
+namespace {
+
+// Where subnormals are flushed (NUMERICS section 12), sums are rounded as if exponents had no lower end, and then those
+// below the smallest normal value become 0. This is the first magnitude that is rounded up to it, to nearest even: it lies
+// half an ulp of the binade below away.
+inline double first_kept(const Format &format) {
+    return (1 - power_of_two(-format.fraction_bits - 2)) * power_of_two(format.emin());
+}
+
+}  // namespace

@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 
 import golden
-from golden import BF16, CB16, CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32, Reduction, accumulators, identify
+from golden import (
+    BF16,
+    CB16,
+    CBFLOAT16,
+    DLFLOAT16,
+    FLOAT8_E4M3FN,
+    FLOAT8_E5M2,
+    FP16,
+    FP32,
+    Reduction,
+    accumulators,
+    identify,
+)
 
 VERIFY = 20_000
 
@@ -43,6 +55,8 @@ def test_identify_every_preset_on_every_width_of_operands_returns_its_sums(name)
         Reduction(BF16, 5, FP32, operand=FP16, out=FP16, rounding="to_odd", out_rounding="down"),
         Reduction(FP32, None, FP32, operand=BF16, out=BF16, rounding="nearest_away", out_rounding="toward_zero"),
         Reduction(FP16, 32, FP32, operand=FP16, subnormals="flush"),
+        Reduction(CBFLOAT16, 32, CBFLOAT16, operand=CBFLOAT16, out=DLFLOAT16),
+        Reduction(CBFLOAT16, 32, CBFLOAT16, operand=FLOAT8_E4M3FN),
     ],
     ids=str,
 )
