@@ -6,17 +6,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.flags import EVENTS
+from hdl.cores.words import named
 
 __all__ = [
     "COUNTER_BITS",
     "KINDS",
     "Counter",
     "Counters",
+    "Turns",
     "connect_counters",
     "counting_ports",
     "counts_layout",
@@ -63,8 +65,45 @@ def connect_counters(unit: Any, counting: Counters, finished: Any) -> list[Any]:
     ]
 
 
+class Turns(wiring.Component):
+    """Tell when counters may begin to add to their high bits: once in so many cycles as they have.
+
+    Parameters
+    ----------
+    period : int
+        At least 2.
+
+    Ports
+    -----
+    turn : out
+
+    Attributes
+    ----------
+    phase : Signal
+        State that proofs refer to: the cycles since the last turn, less one.
+    """
+
+    def __init__(self, period: int) -> None:
+        super().__init__({"turn": Out(1)})
+        self.period, self.phase = period, Signal(range(period), name="phase")
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        # Found one cycle ahead, because every counter waits for it.
+        turn = Signal()
+        m.d.sync += [turn.eq(self.phase == self.period - 2), self.phase.eq(Mux(turn, 0, self.phase + 1))]
+        m.d.comb += self.turn.eq(turn)
+        return m
+
+
 class Counter(wiring.Component):
     """Add a small number in every cycle, and saturate at the largest value.
+
+    Only the low bits are added at once; a carry chain over all bits would be most of a counter's logic. The high bits
+    change seldom. What they will be next is found in the meantime, one bit a cycle::
+
+        value      [ high | low ]    low + more; its carry loads next_high into high
+        next_high  [ high + 1 ]      rotates to the right once: the carry is added to the bit that returns at the left
 
     Parameters
     ----------
@@ -79,33 +118,56 @@ class Counter(wiring.Component):
         The number added at the clock edge, at most `most`.
     clear : in
         Restart at the clock edge with ``more``, which belongs to the new count.
+    turn : in
+        1 once in `high_bits` cycles: rotations begin and end.
     value : unsigned(bits), out
 
     Attributes
     ----------
-    is_high : Signal
-        State that proofs refer to: all bits above the lowest `room_bits` were 1 one cycle ago.
-    room_bits : int
+    low, high, next_high, carry, waits, adds, is_near : Signal
+        State that proofs refer to. ``waits`` for its turn, or ``adds`` until the next one; otherwise ``next_high`` is
+        ready, and ``carry`` tells whether all high bits are 1. ``is_near``: the low bits above the lowest `room_bits`
+        were 1 one cycle ago, and still are.
+    low_bits, high_bits, room_bits : int
     """
 
     def __init__(self, most: int, bits: int = COUNTER_BITS) -> None:
-        self.most, self.bits = most, bits
-        #: A value that was not high one cycle ago is so far below the largest that two additions cannot pass it.
+        #: The high bits wait for their turn and rotate before the low ones can pass their end again.
+        self.low_bits = next(
+            low for low in range(1, bits + 1) if low == bits or 1 << low >= most * (2 * (bits - low) + 1)
+        )
+        self.most, self.high_bits = most, bits - self.low_bits
+        #: Low bits that were not near their end one cycle ago are so far from it that two additions cannot pass it.
         self.room_bits = (2 * most - 1).bit_length()
-        super().__init__({"more": In(range(most + 1)), "clear": In(1), "value": Out(bits)})
-        self.is_high = Signal()
+        super().__init__({"more": In(range(most + 1)), "clear": In(1), "turn": In(1), "value": Out(bits)})
+        self.low, self.high = Signal(self.low_bits, name="low"), Signal(self.high_bits, name="high")
+        self.next_high = Signal(self.high_bits, init=1 if self.high_bits else 0)
+        self.carry, self.waits, self.adds, self.is_near = (
+            Signal(name=name) for name in ("carry", "waits", "adds", "is_near")
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        # Tested one cycle ahead, to keep a long condition off the path of the long addition.
-        room = ~self.value[: self.room_bits]
-        more = Mux(self.is_high & (self.more > room), room, self.more)
+        is_high, room = self.carry if self.high_bits else C(1, 1), self.room_bits
+        # A few bits decide whether the low ones pass their end: every high bit waits for that.
+        passes = self.is_near & (self.low[:room] + self.more)[room:].any()
+        is_full, changes = named(m, "is_full", passes & is_high), named(m, "changes", passes & ~is_high)
+        m.d.comb += self.value.eq(Cat(self.low, self.high))
         m.d.sync += [
-            self.value.eq(self.value + more),
-            self.is_high.eq(self.value[self.room_bits :].all() & ~self.clear),
+            self.low.eq((self.low + self.more) | is_full.replicate(self.low_bits)),
+            self.is_near.eq(self.low[room:].all() & ~changes),
+            self.carry.eq(changes | (self.carry & (self.next_high[:1].any() | ~self.adds))),
+            self.waits.eq(changes | (self.waits & ~self.turn)),
         ]
+        with m.If(self.turn):
+            m.d.sync += self.adds.eq(self.waits)
+        with m.If(self.adds):
+            m.d.sync += self.next_high.eq(Cat(self.next_high[1:], self.next_high[:1] ^ self.carry))
+        with m.If(changes):
+            m.d.sync += self.high.eq(self.next_high)
         with m.If(self.clear):
-            m.d.sync += self.value.eq(self.more)
+            m.d.sync += [self.low.eq(self.more), self.high.eq(0), self.next_high.eq(self.next_high.init)]
+            m.d.sync += [self.carry.eq(0), self.waits.eq(0), self.adds.eq(0), self.is_near.eq(0)]
         return m
 
 
@@ -121,8 +183,6 @@ class Counters(wiring.Component):
         For each lane that is built, whether it also takes part in fp32 operations.
     has_chunks : bool
         Whether there are promotions; their counters are 0 otherwise.
-    bits : int
-        Width of a counter.
 
     Ports
     -----
@@ -135,20 +195,21 @@ class Counters(wiring.Component):
     counts : counts_layout, out
     """
 
-    def __init__(self, lanes: tuple[bool, ...], *, has_chunks: bool, bits: int = COUNTER_BITS) -> None:
-        self.lanes, self.bits = lanes, bits
+    def __init__(self, lanes: tuple[bool, ...], *, has_chunks: bool) -> None:
+        self.lanes = lanes
         events = events_layout()
         super().__init__(
             {
                 **{name: In(1) for name in ("writes", "is_product", "wide")},
                 "events": In(events).array(len(lanes)),
                 "clear": In(1),
-                "counts": Out(counts_layout(bits)),
+                "counts": Out(counts_layout()),
             }
         )
         kinds = KINDS if has_chunks else KINDS[:1]
         #: The counters, by kind and event.
-        self.parts = {(kind, name): Counter(len(lanes), bits) for kind in kinds for name in ("steps", *EVENTS)}
+        self.parts = {(kind, name): Counter(len(lanes)) for kind in kinds for name in ("steps", *EVENTS)}
+        self.turns = Turns(next(iter(self.parts.values())).high_bits)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -162,12 +223,14 @@ class Counters(wiring.Component):
             name: [active & word[at] for active, word in zip(are_active, events, strict=True)]
             for at, name in enumerate(EVENTS)
         }
+        m.submodules.turns = self.turns
         for (kind, name), counter in self.parts.items():
             m.submodules[f"{kind}_{name}"] = counter
             is_its = step["is_product"] if kind == "products" else ~step["is_product"]
             m.d.comb += [
                 counter.more.eq(self._later(m, f"{kind}_{name}", _sum([bit & is_its for bit in raised[name]]))),
                 counter.clear.eq(self.clear),
+                counter.turn.eq(self.turns.turn),
                 self.counts[kind][name].eq(counter.value),
             ]
         return m

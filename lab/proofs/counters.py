@@ -15,12 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from amaranth import Cat, Module
+from amaranth import Cat, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.flags import EVENTS
-from hdl.mac.counters import COUNTER_BITS, KINDS, Counter, Counters, counts_layout, events_layout
+from hdl.mac.counters import COUNTER_BITS, KINDS, Counter, Counters, Turns, counts_layout, events_layout
 from hdl.mac.inner import OPERAND
 from lab.netlists.netlist import Instance, Netlist
 from lab.netlists.yosys import SEQUENTIAL, netlist_of, netlist_of_verilog
@@ -45,16 +45,15 @@ class CountersAlone(wiring.Component):
     -----
     writes, is_product, wide, events_0, ..., clear, counts
         As of `hdl.mac.counters.Counters`.
-    are_high : out
-        `Counter.is_high` of every counter, in the order of the counts.
+    phase, turn, states : out
+        Of `hdl.mac.counters.Turns`, and `_state` of every counter, in the order of the counts.
     """
 
     def __init__(self, lanes: tuple[bool, ...]) -> None:
         self.counters = Counters(lanes, has_chunks=True)
         ports = {name: In(1) for name in ("writes", "is_product", "wide", "clear")}
         ports |= {f"events_{lane}": In(events_layout()) for lane in range(len(lanes))}
-        shown = {"counts": Out(counts_layout()), "are_high": Out(len(self.counters.parts))}
-        super().__init__(ports | shown)
+        super().__init__(ports | {"counts": Out(counts_layout())} | _state_ports(self.counters))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -62,10 +61,7 @@ class CountersAlone(wiring.Component):
         names = ("writes", "is_product", "wide", "clear")
         m.d.comb += [getattr(counters, name).eq(getattr(self, name)) for name in names]
         m.d.comb += [each.eq(getattr(self, f"events_{lane}")) for lane, each in enumerate(counters.events)]
-        m.d.comb += [
-            self.counts.eq(counters.counts),
-            self.are_high.eq(Cat(counter.is_high for counter in counters.parts.values())),
-        ]
+        m.d.comb += [self.counts.eq(counters.counts), *_show_states(self, counters)]
         return m
 
 
@@ -78,7 +74,7 @@ class CountedVector(wiring.Component):
         As of `hdl.VectorMac`.
     writes, is_product, wide : out
         Of the operation behind the last rank.
-    events_0, ..., clear, counts, are_high
+    events_0, ..., clear, counts, phase, turn, states
         As of `CountersAlone`.
     """
 
@@ -91,7 +87,7 @@ class CountedVector(wiring.Component):
         ports = {name: members[name] for name in ("i", "o", "chunk", "counts")}
         ports |= {f"events_{lane}": In(events_layout()) for lane in unit.lanes_built} | {"clear": In(1)}
         ports |= {name: Out(1) for name in ("writes", "is_product", "wide")}
-        super().__init__(ports | {"are_high": Out(len(self.counters.parts))})
+        super().__init__(ports | _state_ports(self.counters))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -102,30 +98,61 @@ class CountedVector(wiring.Component):
         m.d.comb += [
             unit.clear_counts.eq(self.clear),
             self.counts.eq(unit.counts),
-            self.are_high.eq(Cat(counter.is_high for counter in self.counters.parts.values())),
+            *_show_states(self, self.counters),
             *pass_on(self, unit),
         ]
         return m
 
 
 class _CounterAlone(wiring.Component):
-    """A counter, and a port that shows the rest of its state."""
+    """A counter with its turns, and ports that show the rest of their state."""
 
     def __init__(self, most: int) -> None:
         self.counter = Counter(most)
-        ports = {name: member for name, member in self.counter.signature.members.items()}
-        super().__init__(ports | {"is_high": Out(1)})
+        self.turns = Turns(self.counter.high_bits)
+        ports = {name: member for name, member in self.counter.signature.members.items() if name != "turn"}
+        super().__init__(
+            ports | {"phase": Out(len(self.turns.phase)), "turn": Out(1), "state": Out(_size(self.counter))}
+        )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.counter = counter = self.counter
+        m.submodules.counter, m.submodules.turns = counter, turns = self.counter, self.turns
         m.d.comb += [
             counter.more.eq(self.more),
             counter.clear.eq(self.clear),
+            counter.turn.eq(turns.turn),
             self.value.eq(counter.value),
-            self.is_high.eq(counter.is_high),
+            self.phase.eq(turns.phase),
+            self.turn.eq(turns.turn),
+            self.state.eq(_state(counter)),
         ]
         return m
+
+
+def _state(counter: Counter) -> Value:
+    """Return the state of a counter beside its value."""
+    return Cat(counter.next_high, counter.carry, counter.waits, counter.adds, counter.is_near)
+
+
+def _size(counter: Counter) -> int:
+    return len(_state(counter))
+
+
+def _state_ports(counters: Counters) -> dict[str, Any]:
+    """Return ports for the state of a unit's counters beside their values."""
+    size = sum(map(_size, counters.parts.values()))
+    return {"phase": Out(len(counters.turns.phase)), "turn": Out(1), "states": Out(size)}
+
+
+def _show_states(component: Any, counters: Counters) -> list[Any]:
+    """Return the statements that drive `_state_ports`."""
+    turns = counters.turns
+    return [
+        component.phase.eq(turns.phase),
+        component.turn.eq(turns.turn),
+        component.states.eq(Cat(map(_state, counters.parts.values()))),
+    ]
 
 
 def counter_proofs() -> Iterator[Proof]:
@@ -144,12 +171,43 @@ def counter_proofs() -> Iterator[Proof]:
         yield Proof(claim, unit, title, specification, BITWUZLA, build, timeout=300, fast=lanes == 2)
 
 
-def _is_possible(value: str, is_high: str, counter: Counter) -> str:
-    """Tell whether a counter may be in a state: high values are known to be high unless they have just become so."""
+def _is_possible(counter: Counter, value: str, state: str, shown: Instance) -> str:
+    """Tell whether a counter may be in a state.
+
+    What its high bits will be next is there, or so far as the phase says; and the low bits are so small that they
+    cannot pass their end before it is.
+    """
+    width, size, most = counter.high_bits, counter.low_bits, counter.most
+    high, low = slice_of(value, COUNTER_BITS - 1, size), slice_of(value, size - 1, 0)
+    next_high, carry = slice_of(state, width - 1, 0), slice_of(state, width, width)
+    waits, adds, is_near = (equal(slice_of(state, width + at, width + at), "#b1") for at in (1, 2, 3))
+    phase, bits_of_phase = shown.port("phase"), (width - 1).bit_length()
+    done = widened(phase, bits_of_phase, width)
+    risen, ones = f"(bvadd {high} {bits(1, width)})", bits(-1, width)
+    # The lowest bits have returned at the top.
+    halfway = f"(bvor (bvshl {risen} (bvsub {bits(width, width)} {done})) (bvlshr {high} {done}))"
+    carries = equal(f"(bvor {high} (bvshl {ones} {done}))", ones)
+    passed = f"(bvmul {bits(most, COUNTER_BITS)} {widened(phase, bits_of_phase, COUNTER_BITS)})"
+
+    def low_after(cycles: int) -> str:
+        most_then = f"(bvadd {bits(most - 1 + most * cycles, COUNTER_BITS)} {passed})"
+        return f"(bvule {widened(low, size, COUNTER_BITS)} {most_then})"
+
+    def is_next(word: str, carried: str) -> str:
+        return both(equal(next_high, word), equal(equal(carry, "#b1"), carried))
+
+    its_turn = equal(shown.port("turn"), f"(ite {equal(phase, bits(width - 1, bits_of_phase))} #b1 #b0)")
+    waiting, adding = both(is_next(high, "true"), low_after(0)), both(is_next(halfway, carries), low_after(width))
     room = counter.room_bits
-    says_high = equal(slice_of(value, COUNTER_BITS - 1, room), bits(-1, COUNTER_BITS - room))
-    just_below = bits((1 << COUNTER_BITS) - (1 << room) - 1 + counter.most, COUNTER_BITS)
-    return f"(ite {is_high} {says_high} (bvule {value} {just_below}))"
+    says_near = equal(slice_of(low, size - 1, room), bits(-1, size - room))
+    just_below = bits((1 << size) - (1 << room) - 1 + most, size)
+    return both(
+        f"(ite {is_near} {says_near} (bvule {low} {just_below}))",
+        f"(bvult {phase} {bits(width, bits_of_phase)})",
+        its_turn,
+        inverse(both(waits, adds)),
+        f"(ite {waits} {waiting} (ite {adds} {adding} {is_next(risen, equal(high, ones))}))",
+    )
 
 
 def _saturated(value: str, clear: str, more: str, width: int) -> str:
@@ -171,7 +229,7 @@ def _adds(most: int, folder: Path) -> str:
     (begun,) = following(netlist, 1, "begun", reset, [{}])
 
     def possible(instance: Instance) -> str:
-        return _is_possible(instance.port("value"), equal(instance.port("is_high"), "#b1"), component.counter)
+        return _is_possible(component.counter, instance.port("value"), instance.port("state"), instance)
 
     width = netlist.inputs["more"]
     allowed = f"(bvule {now.port('more')} {bits(most, width)})"
@@ -206,13 +264,14 @@ def _counted(component: CountersAlone | CountedVector, netlist: Netlist, lanes: 
     for number, ((kind, name), counter) in enumerate(parts):
         low = layout[kind].offset + layout[kind].shape[name].offset
         value, held = (slice_of(each.port("counts"), low + COUNTER_BITS - 1, low) for each in (after, before))
-        is_high = equal(slice_of(before.port("are_high"), number, number), "#b1")
+        size = _size(counter)
+        state = slice_of(before.port("states"), size * number + size - 1, size * number)
         more = bits(0, width)
         for lane, is_wide in enumerate(lanes):
             raised = both(*_takes_part(now, is_wide), *_is_kind(now, kind), *_raises(now, lane, name))
             more = f"(bvadd {more} (ite {raised} {bits(1, width)} {bits(0, width)}))"
         wanted = _saturated(held, equal(before.port("clear"), "#b1"), more, width)
-        claims.append(either(inverse(_is_possible(held, is_high, counter)), equal(value, wanted)))
+        claims.append(either(inverse(_is_possible(counter, held, state, before)), equal(value, wanted)))
     text = now.text + "".join(each.text for each in cycles[1:]) + now.shown
     # After a reset nothing is counted of what came before.
     still = {"writes": "#b0", "i__valid": "#b0"}

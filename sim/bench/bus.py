@@ -21,6 +21,15 @@ _NOTHING = [0] * len(COUNTERS)
 _CUT = (({"aw": 1, "ar": 1}, 1), ({"w": 1, "ar": 2}, 2), ({"aw": 2, "w": 2, "ar": 2}, 3))
 
 
+def _set(counter: Any, value: int) -> None:
+    """Set a counter to a value, with what its high bits will be next."""
+    low_bits, ones = len(counter.low), (1 << len(counter.high)) - 1
+    high = value >> low_bits
+    state = {"low": value & (1 << low_bits) - 1, "high": high, "next_high": high + 1 & ones, "carry": int(high == ones)}
+    for name, part in (state | {"waits": 0, "adds": 0}).items():
+        getattr(counter, name).value = Immediate(part)
+
+
 class BusCounting:
     """Read and clear the counters over the bus: continuously while the unit is busy, every register when it is idle.
 
@@ -39,7 +48,7 @@ class BusCounting:
         self._dut, self._edge, self._rng = dut, edge, np.random.default_rng(seed)
         self._unit = dut.dut.unit
         names = [name.replace(".", "_") for name in COUNTERS]
-        self._values = [getattr(self._unit.counting, name).value for name in names]
+        self._counters = [getattr(self._unit.counting, name) for name in names]
         self._more = [getattr(self._unit.counting, f"counted_{name}") for name in names]
         self.sums, self.broken, self.met = _NOTHING, list[str](), 0
         # The counters' start values, their values in the last cycle, and the steps that full ones missed at its end.
@@ -133,8 +142,8 @@ class BusCounting:
         self._take()
         top = np.where(self._rng.random(len(COUNTERS)) < 0.6, COUNTER_BITS, self._rng.integers(8, 32, len(COUNTERS)))
         self._begun = self._before = [(1 << int(bits)) - int(self._rng.choice([2, 4])) for bits in top]
-        for value, begun in zip(self._values, self._begun, strict=True):
-            value.value = Immediate(begun)
+        for counter, begun in zip(self._counters, self._begun, strict=True):
+            _set(counter, begun)
 
     def _take(self) -> None:
         """Add the counts since the last clear or preset."""

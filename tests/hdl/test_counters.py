@@ -11,7 +11,7 @@ from golden.counts import Events
 from golden.flags import EVENTS
 from hdl import MultiplyAccumulate, VectorMac
 from hdl.cli import main
-from hdl.mac.counters import COUNTER_BITS, KINDS, Counter
+from hdl.mac.counters import COUNTER_BITS, KINDS, Counter, Turns
 from sim.counts import COUNTERS
 from sim.stimulus.counted import counts_of_segment
 from sim.stimulus.counted_events import countable, event_reductions
@@ -90,7 +90,11 @@ def test_counters_stop_at_the_largest_value_of_32_bits_and_go_on_after_a_clear()
     async def bench(ctx):
         # Their values after almost as many steps as can be counted.
         for part in counting.parts.values():
-            ctx.set(part.value, LARGEST - 2)
+            ctx.set(part.low, (LARGEST - 2) & (1 << part.low_bits) - 1)
+            ctx.set(part.high, LARGEST >> part.low_bits)
+            ctx.set(part.next_high, 0)
+            ctx.set(part.carry, 1)
+            ctx.set(part.is_near, 1)
         ctx.set(unit.o.ready, 1)
         ctx.set(unit.i.payload, {"a": one, "b": one, "first": 1, "last": 1})
         ctx.set(unit.i.valid, 1)
@@ -121,11 +125,26 @@ def test_counter_of_a_few_bits_counts_as_far_as_it_can(most, bits):
             more, clear = (cycle * 7) % (most + 1), cycle % 150 == 120
             ctx.set(counter.more, more)
             ctx.set(counter.clear, clear)
+            ctx.set(counter.turn, not counter.high_bits or cycle % counter.high_bits == 0)
             assert ctx.get(counter.value) == total
             total = min((0 if clear else total) + more, (1 << bits) - 1)
             await ctx.tick()
 
     simulate(counter, bench)
+
+
+@pytest.mark.parametrize("period", [2, 3, 26])
+def test_turns_come_once_in_a_period(period):
+    turns = Turns(period)
+
+    async def bench(ctx):
+        seen = []
+        for _ in range(4 * period):
+            seen.append(ctx.get(turns.turn))
+            await ctx.tick()
+        assert seen == [cycle % period == period - 1 for cycle in range(4 * period)]
+
+    simulate(turns, bench)
 
 
 @pytest.mark.parametrize(
