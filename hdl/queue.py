@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Cat, Module, Shape, Signal
+from amaranth import C, Cat, Module, Shape, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -73,10 +73,10 @@ class Queue(wiring.Component):
             m.d.sync += self.produce.eq(self.produce + 1)
         with m.If(reads):
             m.d.sync += self.consume.eq(self.consume + 1)
-        change = Cat(reads ^ writes, reads & ~writes).as_signed()
-        m.d.sync += [
-            self.level.eq(self.level + change),
-            # Computed one cycle ahead, because the receiver's logic follows.
-            self.has_word.eq(writes | self.level[1:].any() | (self.level[0] & ~reads)),
-        ]
+        change = Cat(C(1, 1), ~writes).as_signed()  # 1 or -1
+        # Whether a word is removed is known late, and only enables the register.
+        with m.If(reads ^ writes):
+            m.d.sync += self.level.eq(self.level + change)
+        # Computed one cycle ahead, because the receiver's logic follows.
+        m.d.sync += self.has_word.eq(writes | self.level[1:].any() | (self.level[0] & ~reads))
         return m

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from amaranth import Cat, Module, Signal
+from amaranth import C, Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -107,7 +107,10 @@ class SinglePlaces(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        change = Cat(self.leaves ^ self.reserving, self.reserving & ~self.leaves).as_signed()
-        m.d.sync += [self.reserving.eq(self.reserves[0]), self.spare.eq(self.spare + change)]
+        change = Cat(C(1, 1), self.reserving).as_signed()  # -1 or 1
+        m.d.sync += self.reserving.eq(self.reserves[0])
+        # Whether a result leaves is known late, and only enables the register.
+        with m.If(self.leaves ^ self.reserving):
+            m.d.sync += self.spare.eq(self.spare + change)
         m.d.comb += self.has_room.eq(~self.spare[-1])
         return m
