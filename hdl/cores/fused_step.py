@@ -13,7 +13,14 @@ from hdl.cores.bundle import Bundle
 from hdl.cores.far import add_far, align_by_groups, align_within, compare_exponents, exponent_difference
 from hdl.cores.multiplier import Multiplier
 from hdl.cores.near import count_leading_digits, first_shift, near_difference, second_shift
-from hdl.cores.operand import classify_flushed, inspect_flushed, inspect_operand, normalise_operand, split_code
+from hdl.cores.operand import (
+    classify_flushed,
+    inspect_flushed,
+    inspect_operand,
+    normalise_operand,
+    places_left,
+    split_code,
+)
 from hdl.cores.outcome import align_result, decide_class, finish, pack_result
 from hdl.cores.product import combine_operands, normalise_product, product_bias
 from hdl.cores.result import result_layout
@@ -71,14 +78,20 @@ def multiply_operands(
             for each, mask in ((split.a, are_numbers), (split.b, C(1)))
         )
     else:
-        a, b = (inspect_operand(m, formats.operands, pipe.format, each) for each in (split.a, split.b))
+        a, b = (
+            inspect_operand(m, formats.operands, pipe.format, each).without("within") for each in (split.a, split.b)
+        )
     biased = Signal(signed(formats.product_exponent_width), name="biased_exponent")
     m.d.comb += biased.eq(a.exponent + (split.bias if chosen else bias))
+    # The place within a group is found behind the rank, which has more time.
     inspected = pipe.after("unpack", Bundle(a=a.but(exponent=biased), b=b))
     if formats.flushes:
         a, b = classify_flushed(inspected.a), classify_flushed(inspected.b)
     else:
-        a, b = normalise_operand(m, inspected.a), normalise_operand(m, inspected.b)
+        a, b = (
+            normalise_operand(m, each.but(within=named(m, "within", places_left(each.significand))))
+            for each in (inspected.a, inspected.b)
+        )
     # The multiplier contains the ranks around it.
     m.d.comb += [multiplier.a.eq(a.significand), multiplier.b.eq(b.significand)]
     del a.significand, b.significand

@@ -22,6 +22,7 @@ __all__ = [
     "inspect_flushed",
     "inspect_operand",
     "normalise_operand",
+    "places_left",
     "split_code",
     "zeros_in_groups",
 ]
@@ -119,6 +120,15 @@ def inspect_operand(m: Module, formats: Sequence[FloatFormat], index: Value, ope
         is_infinite=operand.is_infinite,
         is_nan=operand.is_nan,
     )
+
+
+def places_left(significand: Value) -> Value:
+    """Return the zeros above the leading one of a significand that `inspect_operand` has moved.
+
+    The same number as its ``within``, unless the significand is zero: then it has no meaning.
+    """
+    _, (zeros,) = zeros_in_groups(significand[-GROUP:])
+    return zeros
 
 
 def normalise_operand(m: Module, operand: Bundle) -> Bundle:
