@@ -70,7 +70,7 @@ class Identified:
             name = f" ({self.name})" if self.name else ""
             lines += [f"The device computes{name}:", f"    {self.reduction}"]
             lines += [f"verified on {self.verified:,} random sums of hard kinds, every bit equal"]
-            lines += [f"RISC-V's matrix extension would disclose {self.disclosure}", ""]
+            lines += [f"disclosure by RISC-V's matrix extension: {self.disclosure}", ""]
         else:
             lines += ["No model was found that computes what the device does. The nearest, by the share of hard sums:"]
             lines += [f"    {each.share:8.3%}  {each.model}" for each in self.nearest]
