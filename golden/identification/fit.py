@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.products import matmul
 from golden.formats import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
+from golden.identification.disclosure import disclosures
 from golden.identification.probes import Probe
 from golden.presets import accumulators
 from golden.reduction import Reduction
 from golden.rounding import SUBNORMALS, Rounding
 
-__all__ = ["Candidate", "Examples", "fitted_accumulator", "fitted_preset", "fitted_reduction"]
+__all__ = ["Candidate", "Examples", "fitted_accumulator", "fitted_disclosure", "fitted_preset", "fitted_reduction"]
 
 _INNER = (FP32, FP16, BF16, CBFLOAT16, CB16)
 # Passes over all parts of a rule; a rule that is right in few sums at first is no start.
@@ -166,6 +167,15 @@ def fitted_reduction(
     if best is None:
         raise ValueError("modes: got none, must have one at least")
     return Candidate(best[1], examples.share(best[1]))
+
+
+def fitted_disclosure(examples: Examples) -> Candidate | None:
+    """Return the product of RISC-V's integrated matrix extension that computes all examples."""
+    stages = (examples.first(), examples.screened(), examples)
+    for model in disclosures(examples.operand, examples.out):
+        if all(stage.share(model) == 1.0 for stage in stages):
+            return Candidate(model, 1.0)
+    return None
 
 
 def fitted_preset(examples: Examples) -> Candidate | None:

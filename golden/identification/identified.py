@@ -9,6 +9,7 @@ from pathlib import Path
 from golden.accumulator import Accumulator
 from golden.files import write_whole
 from golden.formats import FloatFormat
+from golden.identification.disclosure import disclosed
 from golden.identification.findings import Finding
 from golden.identification.fit import Candidate
 from golden.presets import accumulators
@@ -57,13 +58,19 @@ class Identified:
         """Name of the model in `golden.accumulators`, if it has one."""
         return next((name for name, each in accumulators.items() if each == self.model), None)
 
+    @property
+    def disclosure(self) -> str | None:
+        """The model in the words of RISC-V's integrated matrix extension: (G, psm, rnd), or why it has none."""
+        return None if self.model is None else disclosed(self.model, self.operand, self.out)
+
     def text(self) -> str:
         """Return the report."""
         lines = [f"operands in {self.operand}, results in {self.out}", ""]
         if self.model is not None:
             name = f" ({self.name})" if self.name else ""
             lines += [f"The device computes{name}:", f"    {self.reduction}"]
-            lines += [f"verified on {self.verified:,} random sums of hard kinds, every bit equal", ""]
+            lines += [f"verified on {self.verified:,} random sums of hard kinds, every bit equal"]
+            lines += [f"disclosure by RISC-V's matrix extension: {self.disclosure}", ""]
         else:
             lines += ["No model was found that computes what the device does. The nearest, by the share of hard sums:"]
             lines += [f"    {each.share:8.3%}  {each.model}" for each in self.nearest]

@@ -18,7 +18,14 @@ from golden.identification.consistency import consistency, consistency_probes
 from golden.identification.device import Device, result_format
 from golden.identification.facts import fact_probes, facts
 from golden.identification.findings import Finding
-from golden.identification.fit import Candidate, Examples, fitted_accumulator, fitted_preset, fitted_reduction
+from golden.identification.fit import (
+    Candidate,
+    Examples,
+    fitted_accumulator,
+    fitted_disclosure,
+    fitted_preset,
+    fitted_reduction,
+)
 from golden.identification.identified import Identified
 from golden.identification.order import Order, order_of, structures
 from golden.identification.probes import Probe, probes, units
@@ -200,6 +207,9 @@ def _candidates(examples: Examples, order: Order | None, *, is_known: bool) -> l
     reduction = fitted_reduction(examples, chunks)
     if reduction.share == 1.0:
         return [reduction]
+    disclosure = fitted_disclosure(examples)
+    if disclosure is not None:
+        return [disclosure]
     accumulator = fitted_accumulator(examples, structures(order) if order else [])
     return [reduction, *([accumulator] if accumulator else [])]
 

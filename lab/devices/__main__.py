@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from rich.progress import track
 
 from lab.devices.catalogue import DEVICES
+from lab.devices.family import member
 from lab.devices.judge import Verdict, judged
 from tools.interrupts import ending_on_interrupt
 from tools.pages import add_update_docs, publish
@@ -33,6 +34,23 @@ def _row(name: str, verdict: Verdict) -> tuple[str, ...]:
     return name, said, f"{verdict.calls:,}", f"{verdict.sums:,}", f"{verdict.seconds:.1f}"
 
 
+def _family(members: int, verify: int) -> int:
+    """Judge members of the family drawn at random; print a line for each, then how many are found."""
+    counts = {"found": 0, "not found": 0, "refused": 0, "wrong model": 0}
+    for number in track(range(members), description="identifying", disable=not sys.stderr.isatty()):
+        try:
+            verdict = judged(member(number), verify=verify)
+        except ValueError as error:  # no format of results has the codes of a machine that loses single products
+            kind, about = "refused", str(error)
+        else:
+            kind = "wrong model" if verdict.is_wrong else "not found" if verdict.is_missed else "found"
+            about = f"{verdict.sums:,} sums, {verdict.seconds:.1f} s"
+        counts[kind] += 1
+        print(f"member {number}: {kind}, {about}", flush=True)
+    print(f"{members} members: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
+    return int(counts["wrong model"] > 0)
+
+
 @ending_on_interrupt("lab.devices", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if a verdict is wrong or a device of the family is not found."""
@@ -40,8 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("only", nargs="*", metavar="NAME", help="devices whose names have this part (default: all)")
     parser.add_argument("--without", metavar="PART", help="leave out devices whose names have this part")
     parser.add_argument("--verify", type=at_least_one, default=100_000, help="sums of verification (%(default)s)")
+    parser.add_argument("--family", type=at_least_one, metavar="N", help="judge N random members of the family instead")
     add_update_docs(parser, "devices", "put the table into docs/identify.md")
     given = parser.parse_args(arguments)
+    if given.family:
+        if given.update_docs or given.only or given.without:
+            parser.error("--family: got names or --update-docs with it, must be given with --verify alone")
+        return _family(given.family, given.verify)
     chosen = [name for name in DEVICES if not given.only or any(part in name for part in given.only)]
     chosen = [name for name in chosen if not given.without or given.without not in name]
     if not chosen:

@@ -6,6 +6,7 @@ import golden
 from golden import BF16
 from lab.devices.__main__ import main
 from lab.devices.catalogue import DEVICES, Device
+from lab.devices.family import member
 from lab.devices.judge import judged
 
 OTHERS = [name for name in DEVICES if name not in golden.accumulators and not name.startswith("level")]
@@ -34,3 +35,13 @@ def test_command_judges_the_named_devices(capsys):
     with pytest.raises(SystemExit):
         main(["no such"])
     assert "NAME: got no such" in capsys.readouterr().err
+
+
+def test_member_of_the_family_depends_on_its_number_alone():
+    assert member(3).model == member(3).model != member(4).model
+    assert len({member(number).model for number in range(50)}) == 50
+
+
+@pytest.mark.long
+def test_member_of_the_family_never_gets_a_wrong_model():
+    assert not any(judged(member(number), verify=2000).is_wrong for number in (2, 4))

@@ -1,0 +1,79 @@
+"""Random members of the family `golden.Accumulator`, as devices whose rule is known."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+import golden
+from golden import BF16, CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32, Accumulator, FloatFormat, FusedSum, Rounding
+from lab.devices.catalogue import Device
+
+__all__ = ["drawn", "member"]
+
+_OPERANDS = {16: (BF16, FP16, CBFLOAT16), 8: (FLOAT8_E4M3FN, FLOAT8_E5M2)}
+_MOST_PRODUCTS, _MOST_STAGES, _MOST_BLOCKS = 64, 3, 16
+_LOSSY = (Rounding.TOWARD_ZERO, Rounding.TO_ODD)
+_CUTS = (Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD)
+
+
+def _maybe(random: np.random.Generator, low: int, high: int) -> int | None:
+    """Return None, or with the same chance a number from `low` to `high`."""
+    return None if random.random() < 0.5 else int(random.integers(low, high + 1))
+
+
+def _sum(random: np.random.Generator, terms: int, *, is_join: bool) -> FusedSum:
+    """Return a sum of so many terms whose other parameters are drawn."""
+    kinds = ["cut", "chain"] + (["exact"] if terms <= 2 else [])
+    kind = kinds[random.integers(len(kinds))]
+    modes = [Rounding.NEAREST_EVEN, *_LOSSY] + ([None] if kind == "cut" and not is_join else [])
+    rounding = modes[random.integers(len(modes))]
+    result = FP32
+    if rounding in _LOSSY and (bits := _maybe(random, 1, 22)) is not None:
+        result = FloatFormat(f"e8m{bits}", 8, bits)
+    return FusedSum(
+        terms,
+        int(random.integers(1, 41)) if kind == "cut" else None,
+        _CUTS[random.integers(len(_CUTS))],
+        rounding,
+        result,
+        chain=kind == "chain",
+        interleaved=bool(random.random() < 0.5),
+    )
+
+
+def drawn(random: np.random.Generator, operand_bits: int) -> Accumulator:
+    """Return a member of the family, every parameter of which is drawn over its whole range."""
+    block = left = int(random.integers(1, _MOST_PRODUCTS + 1))
+    stages = []
+    for _ in range(random.integers(_MOST_STAGES + 1)):
+        divisors = [each for each in range(1, left + 1) if left % each == 0]
+        stages.append(_sum(random, divisors[random.integers(len(divisors))], is_join=False))
+        left //= stages[-1].terms
+    depth, promote = _maybe(random, 1, _MOST_BLOCKS), _maybe(random, 1, _MOST_BLOCKS)
+    return Accumulator(
+        operand_bits,
+        block,
+        _sum(random, left + 1, is_join=True),
+        stages=tuple(stages),
+        order=tuple(random.permutation(block).tolist()) if random.random() < 0.5 else (),
+        total_fraction_bits=_maybe(random, 1, 40),
+        total_reach=_maybe(random, 1, 40),
+        zero_exponent=_maybe(random, -1000, 256),
+        products_overflow=bool(random.random() < 0.5),
+        flush=("none", "signed", "positive")[random.integers(3)],
+        depth=None if depth is None else depth * block,
+        promote_every=None if promote is None else promote * block,
+        nan=FP32.nan if random.random() < 0.5 else FP32.inf + int(random.integers(1, 1 << FP32.fraction_bits)),
+    )
+
+
+def member(number: int) -> Device:
+    """Return the device with this number: its rule and the format of its operands depend on nothing else."""
+    random = np.random.default_rng([0xFA31, number])
+    bits = (8, 16)[random.integers(2)]
+    rule = drawn(random, bits)
+    formats: tuple[FloatFormat, ...] = _OPERANDS[bits]
+    operand = formats[random.integers(len(formats))]
+    return Device(partial(golden.matmul, operand=operand, reduction=rule), operand, True, rule)
