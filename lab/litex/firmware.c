@@ -35,12 +35,12 @@ __attribute__((interrupt)) void handler(void) {
   interrupts++;
 }
 
-static uint32_t noise = 0x2545f491;
+static uint32_t noise;
 
 // Marsaglia's xorshift. Signs and fractions are random, exponents around that of 1.0.
 static uint16_t random_code(void) {
   noise ^= noise << 13, noise ^= noise >> 17, noise ^= noise << 5;
-  return noise & 0x81ff | (27 + (noise >> 16) % 8) << 9;
+  return (noise & 0x81ff) | (27 + (noise >> 16) % 8) << 9;
 }
 
 static uint32_t crc32(const uint32_t *words, uint32_t count) {
@@ -68,6 +68,7 @@ static unsigned multiply(uint32_t m, uint32_t n, uint32_t k, uint32_t level) {
 
 void main(void) {
   static const uint8_t sizes[][3] = SIZES; // m, n, k
+  noise = 0x2545f491;
   REGISTER(INTERRUPT) = MATRIX_ENGINE_INTERRUPT_ENABLE_MASK;
   __asm__ volatile("csrw 0xbc0, %0" ::"r"(1u << ENGINE_INTERRUPT)); // the mask of this processor's interrupt controller
   __asm__ volatile("csrs mie, %0" ::"r"(1u << 11));

@@ -41,7 +41,7 @@ class BuildFailed(ToolFailed):
     step = "build failed"
 
 
-class Simulated(SoCCore):  # type: ignore[misc]  # LiteX has no types
+class Simulated(SoCCore):
     """An SoC with an engine of 2 x 2 lanes; `folder` gets the engine's Verilog."""
 
     def __init__(self, folder: Path, **parameters: Any) -> None:
@@ -75,7 +75,7 @@ def build(folder: Path, **parameters: Any) -> Path:
     _use_verilator()
     soc = Simulated(folder, **parameters)
     soc.finalize()
-    soc.init_rom("rom", get_mem_data(str(_firmware(soc, folder)), data_width=32, endianness="little"))
+    soc.init_rom("rom", get_mem_data(str(_firmware(soc, folder)), data_width=32, endianness="little"), auto_size=False)
     config = SimConfig()
     config.add_clocker("sys_clk", freq_hz=_CLOCK)
     config.add_module("serial2console", "serial")
@@ -92,7 +92,7 @@ def _firmware(soc: Any, folder: Path) -> Path:
     regions = soc.mem_regions
     (folder / "csr.h").write_text(get_csr_header(soc.csr_regions, soc.constants, with_access_functions=False))
     (folder / "matrix_engine.h").write_text(to_header())
-    link, places = (_HERE / "link.ld").read_text(), {}
+    link, places = (_HERE / "link.ld").read_text(), dict[str, int]()
     for name in ("rom", "sram", "main_ram"):
         places |= {f"{name.upper()}_BASE": regions[name].origin, f"{name.upper()}_SIZE": regions[name].size}
     for name, value in places.items():
