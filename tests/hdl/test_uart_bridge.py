@@ -238,9 +238,9 @@ def engine_beside_the_line(line, rng):
     store = rng.integers(1 << 63, size=SIZE // 8, dtype=np.uint64)
     quarter = len(store) // 4
     assert line.answer(write_memory(BASE, *struct.unpack(f"<{SIZE // 4}I", store.tobytes()))) == DONE
-    for turn in range(8):
+    for turn in range(4):
         # The bridge writes and reads the first quarter, the engine reads the second one and writes the rest.
-        bytes_of, wanted, bursts = store.view(np.uint8), [], 70
+        bytes_of, wanted, bursts = store.view(np.uint8), [], 200
         for _ in range(bursts):
             count = int(rng.integers(1, 17))
             first = int(rng.integers(2 * quarter, len(store) - count))
@@ -260,7 +260,7 @@ def engine_beside_the_line(line, rng):
         assert line.read(2) == DONE
         line.write(read_memory(BASE + 4 * place, 4))
         assert line.read(18) == answer(Status.DONE, words(*values)), turn
-        line.pass_cycles(2000)
+        line.pass_cycles(4000)
         assert master.is_idle
         assert master.answers == [0] * bursts
         assert master.read == wanted, turn
