@@ -9,6 +9,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 PROCESSORS = $(or $(JOBS),$(shell nproc 2>/dev/null || sysctl -n hw.ncpu))
 BOARD ?= ulx3s
+DESIGN ?= selftest
 FAMILY ?= ecp5
 OLDEST_TORCH = $(shell sed -n 's/.*"torch>=\([0-9.]*\),.*/\1/p' pyproject.toml)
 PREPARE := PYTHON='$(PYTHON)' sh tools/prepare.sh
@@ -42,6 +43,7 @@ help: ## print this list
 #>         ## bench (python -m lab.speed), test-gpu (python -m lab.gpu.whole), bench-gpu (python -m lab.gpu.speed),
 #>         ## dist (python -m lab.release) and docs (python -m sphinx)
 #> BOARD   ## board of bitstream: ulx3s (the default), ulx3s-12f, -25f, -45f, -85f or icepi-zero
+#> DESIGN  ## design of bitstream: selftest (the default) or engine
 #> FAMILY  ## technology of fpga: ecp5 (the default), nexus, gowin, gowin5, ice40, asic (ARGS='--liberty FILE') or all
 #> PYTHON  ## interpreter that makes .venv (default: python3)
 #> TORCH_WHEELS ## folder or index with a CPU build of PyTorch, for machines without an NVIDIA card
@@ -98,9 +100,9 @@ fpga: .venv/.installed-fpga ## measure area and speed of the units that have cha
 	@echo '==> Area and speed: $(FAMILY)'
 	@$(BIN)/python -m lab.fpga --family '$(FAMILY)' --jobs $(PROCESSORS) $(ARGS)
 
-bitstream: .venv/.installed-board ## build a self-test for an FPGA board into build/bitstream
-	@echo '==> Bitstream of the self-test for $(BOARD)'
-	@$(BIN)/python -m lab.boards '$(BOARD)' $(ARGS)
+bitstream: .venv/.installed-board ## build a self-test or a matrix engine for an FPGA board into build/bitstream
+	@echo '==> Bitstream for $(BOARD): $(DESIGN)'
+	@$(BIN)/python -m lab.boards '$(BOARD)' --design '$(DESIGN)' $(ARGS)
 
 train: .venv/.installed-train ## train the bundled examples: digits with an MLP and a CNN, a small GPT
 	@for run in digits_mlp digits_cnn character_gpt; do \

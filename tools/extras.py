@@ -15,6 +15,7 @@ _EXTRAS = {
     "lab.faults": "faults",
     "lab.figures": "figures",
     "lab.fpga": "fpga",
+    "lab.litex": "litex",
     "lab.mutants": "sim",
     "lab.proofs": "formal",
     "lab.release": "dist",

@@ -30,9 +30,10 @@ A register is written after the check has been found right, so that a damaged re
 be written as they come: the host sends such a request again. The host never repeats the write of a register.
 
 Within a request the bridge waits at most `SILENCE` seconds for a byte; then it forgets the request, without an answer.
-A request with an unknown operation or a count that is not allowed is answered with ``REFUSED`` as soon as its first 7
-bytes have come; the bridge then ignores what comes until there has been such a silence. After any error the host stays
-silent for longer than that.
+A request with an unknown operation, a count that is not allowed or an address that is no multiple of 4 is answered with
+``REFUSED`` as soon as its first 7 bytes have come; the bridge then ignores what comes until there has been such a
+silence. After any error the host stays silent for longer than that. An error of a bus within an answer that has begun
+makes the check of the answer wrong.
 """
 
 from __future__ import annotations
@@ -69,9 +70,9 @@ class Status(enum.IntEnum):
     """How a request ended."""
 
     DONE = 0x00
-    #: A bus answered with an error.
+    #: A bus answered with an error, or the address is outside of registers or memory.
     BUS_ERROR = 0x01
-    #: Unknown operation, or a count that is not allowed.
+    #: Unknown operation, or a count or an address that is not allowed.
     REFUSED = 0x02
     #: The check of the request was wrong.
     DAMAGED = 0x03

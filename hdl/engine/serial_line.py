@@ -126,7 +126,8 @@ class SerialBridge:
                 return found
             time.sleep(2 * SILENCE)  # the bridge forgets what it may have of a request
             self._line.reset_input_buffer()
-            if not left or status in (Status.BUS_ERROR, Status.REFUSED):
+            # A damaged request may be refused: its check comes last.
+            if not left or status is Status.BUS_ERROR:
                 break
         reason = _REASONS[status]
         raise TransportError(f"{self.name}: {operation.name} at address {address:#x}: {reason}")

@@ -1,5 +1,6 @@
-"""A self-test of the multiply-accumulate unit for an FPGA board.
+"""Bitstreams for FPGA boards: a self-test of the multiply-accumulate unit, or a matrix engine for the driver.
 
-It shows on LEDs and a UART whether the chip agrees with the golden model: `expectation` is golden's side, the rest is
-hardware. ``python -m lab.boards BOARD`` or ``make bitstream`` builds the bitstream with Yosys and nextpnr.
+The self-test shows on LEDs and a UART whether the chip agrees with the golden model: `expectation` is golden's side,
+the rest is hardware. The engine answers the driver on the UART. ``python -m lab.boards BOARD`` or ``make bitstream``
+builds the bitstream with Yosys and nextpnr.
 """

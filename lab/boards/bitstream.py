@@ -1,4 +1,4 @@
-"""From the self-test to a file for the FPGA: Yosys, nextpnr and ecppack, one after the other."""
+"""From a station to a file for the FPGA: Yosys, nextpnr and ecppack, one after the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from lab.boards.board import Top, platform_of
-from lab.boards.plan import Plan
 from tools.errors import MeasurementError, ToolFailed
 from tools.programs import NEXTPNR, YOSYS, Tool
 
@@ -57,19 +56,19 @@ class Bitstream:
     cells: Mapping[str, tuple[int, int]]
 
 
-def prepare(board: str, expected: int, *, megahertz: float | None = None, plan: Plan | None = None) -> Any:
-    """Elaborate the self-test for a board; no tool runs.
+def prepare(board: str, station: Callable[..., Any], *, megahertz: float | None = None, design: str = "") -> Any:
+    """Elaborate a station for a board; no tool runs.
 
     Parameters
     ----------
     board : str
         A name of `lab.boards.board.BOARDS`.
-    expected : int
-        The signature that a round must have, 32 bits.
+    station : callable
+        As for `lab.boards.board.Top`.
     megahertz : float, optional
         Of the clock; that of the board unless given.
-    plan : Plan, optional
-        What a round consists of.
+    design : str
+        Added to the names of the files, unless it is empty.
 
     Returns
     -------
@@ -83,9 +82,9 @@ def prepare(board: str, expected: int, *, megahertz: float | None = None, plan: 
     ToolMissing
         If amaranth-boards is not installed.
     """
-    name = _name(board)
+    name = _name(board, design)
     return platform_of(board).prepare(
-        Top(expected, megahertz=megahertz, plan=plan),
+        Top(station, megahertz=megahertz),
         name=name,
         # A clock that is missed is told here, in words; and compressed, a bitstream loads faster.
         nextpnr_opts=f"--report {name}.report.json --timing-allow-fail",
@@ -94,9 +93,15 @@ def prepare(board: str, expected: int, *, megahertz: float | None = None, plan: 
 
 
 def build(
-    board: str, expected: int, folder: Path, *, megahertz: float | None = None, progress: Callable[[str], None]
+    board: str,
+    station: Callable[..., Any],
+    folder: Path,
+    *,
+    megahertz: float | None = None,
+    design: str = "",
+    progress: Callable[[str], None],
 ) -> Bitstream:
-    """Build the self-test for a board; `board`, `expected` and `megahertz` as for `prepare`.
+    """Build a station for a board; `board`, `station`, `megahertz` and `design` as for `prepare`.
 
     Parameters
     ----------
@@ -118,11 +123,11 @@ def build(
     """
     for tool, _ in _TOOLS.values():
         tool.version  # noqa: B018 - raises if it is missing, which is better known now
-    name = _name(board)
+    name = _name(board, design)
     path = folder / f"{name}.bit"
     path.unlink(missing_ok=True)
     progress("elaboration with Amaranth")
-    prepared = prepare(board, expected, megahertz=megahertz)
+    prepared = prepare(board, station, megahertz=megahertz, design=design)
     prepared.extract(folder)
     wanted = achieved = 0.0
     cells: dict[str, tuple[int, int]] = {}
@@ -151,6 +156,6 @@ def read_report(report: Mapping[str, Any]) -> tuple[float, float, dict[str, tupl
     return slowest["constraint"], slowest["achieved"], {kind: counts for kind, counts in used.items() if counts[0]}
 
 
-def _name(board: str) -> str:
+def _name(board: str, design: str) -> str:
     # Amaranth wants the name of a module.
-    return board.replace("-", "_")
+    return "_".join(filter(None, (*board.split("-"), design)))

@@ -1,8 +1,9 @@
-"""The self-test on the pins of a board: another board with an ECP5 is a line in `BOARDS`."""
+"""A station on the pins of a board: another board with an ECP5 is a line in `BOARDS`."""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -12,11 +13,9 @@ from amaranth.build import ResourceError
 from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 
-from lab.boards.plan import Plan
-from lab.boards.station import Station
 from tools.errors import ToolMissing
 
-__all__ = ["BOARDS", "PllSettings", "Top", "platform_of"]
+__all__ = ["BOARDS", "PllSettings", "Top", "engine_of", "platform_of"]
 
 #: Module and class in amaranth_boards, by the board's name on the command line.
 BOARDS = {
@@ -27,6 +26,22 @@ BOARDS = {
     "ulx3s-85f": "ulx3s:ULX3S_85F_Platform",
     "icepi-zero": "icepi_zero:IcepiZero1_3Platform",
 }
+
+#: The engine of a board, by its device: the largest array that fits with a memory.
+_ENGINES: Mapping[str, Mapping[str, int]] = {
+    "LFE5U-12F": {"rows": 2, "columns": 2, "memory": 1 << 15},
+    "LFE5U-25F": {"rows": 2, "columns": 2, "memory": 1 << 16},
+    "LFE5U-45F": {"rows": 4, "columns": 4, "memory": 1 << 17},
+    "LFE5U-85F": {"rows": 4, "columns": 4, "memory": 1 << 18},
+}
+#: Addresses reach beyond the memory, and no further than needed: each bit costs area.
+_ADDRESS_BITS, _SIZE_BITS = 20, 12
+
+
+def engine_of(board: str) -> dict[str, Any]:
+    """Return the parameters of `hdl.bridge.system.EngineSystem` for a board; `board` as for `platform_of`."""
+    sizes = _ENGINES[platform_of(board).device]
+    return {**sizes, "address_bits": _ADDRESS_BITS, "size_bits": _SIZE_BITS, "multiplier": "ecp5"}
 
 
 def platform_of(board: str) -> Any:
@@ -137,22 +152,18 @@ class PllSettings:
 
 
 class Top(Elaboratable):
-    """Connect a `Station` to the resources ``led`` 0 to 3 (running, passed, failed, heartbeat) and ``uart`` 0.
-
-    A board that has fewer of them shows less.
+    """Connect a station to the resources ``led`` 0 to 3 and ``uart`` 0. A board that has fewer of them shows less.
 
     Parameters
     ----------
-    expected : int
-        The signature that a round must have, 32 bits.
+    station : callable
+        Makes the station for a clock in hertz: a component with ``tx``, perhaps ``rx``, and four ``lamps``.
     megahertz : float, optional
         Of the clock, made by a PLL; that of the board unless given.
-    plan : Plan, optional
-        What a round consists of.
     """
 
-    def __init__(self, expected: int, *, megahertz: float | None = None, plan: Plan | None = None) -> None:
-        self.expected, self.megahertz, self.plan = expected, megahertz, plan
+    def __init__(self, station: Callable[..., Any], *, megahertz: float | None = None) -> None:
+        self.station, self.megahertz = station, megahertz
 
     def elaborate(self, platform: Any) -> Module:
         m = Module()
@@ -160,12 +171,18 @@ class Top(Elaboratable):
         megahertz = self.megahertz or board
         if megahertz != board:
             self._add_pll(m, platform, PllSettings.find(board, megahertz))
-        m.submodules.station = station = Station(self.expected, clock=megahertz * 1e6, plan=self.plan)
+        m.submodules.station = station = self.station(clock=megahertz * 1e6)
 
-        shown = (station.running, station.passed, station.failed, station.heartbeat)
-        for number, value in enumerate(shown):
-            _drive(m, platform, f"led_{number}", ("led", number), value)
-        _drive(m, platform, "uart_tx", ("uart", 0), station.tx, part="tx")
+        for number, value in enumerate(station.lamps):
+            if port := _requested(platform, "led", number):
+                m.submodules[f"led_{number}"] = lamp = io.Buffer("o", port)
+                m.d.comb += lamp.o.eq(value)
+        if uart := _requested(platform, "uart", 0):
+            m.submodules.uart_tx = tx = io.Buffer("o", uart.tx)
+            m.d.comb += tx.o.eq(station.tx)
+            if hasattr(station, "rx"):
+                m.submodules.uart_rx = rx = io.Buffer("i", uart.rx)
+                m.d.comb += station.rx.eq(rx.i)
         return m
 
     def _add_pll(self, m: Module, platform: Any, settings: PllSettings) -> None:
@@ -178,10 +195,9 @@ class Top(Elaboratable):
         m.submodules.reset = ResetSynchronizer(~locked, domain="sync")
 
 
-def _drive(m: Module, platform: Any, name: str, resource: tuple[str, int], value: Any, part: str = "") -> None:
+def _requested(platform: Any, *resource: Any) -> Any:
+    """Return the pins of a resource, None if the board has none such."""
     try:
-        port = platform.request(*resource, dir="-")
+        return platform.request(*resource, dir="-")
     except ResourceError:
-        return
-    m.submodules[name] = buffer = io.Buffer("o", getattr(port, part) if part else port)
-    m.d.comb += buffer.o.eq(value)
+        return None

@@ -1,64 +1,22 @@
-"""The self-test and its outputs: a line of text on a serial port, and four lamps."""
+"""What is put on a board: a design, its serial line and its lamps."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Array, C, Cat, Const, Module, Mux, Signal, Value
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.bridge.system import EngineSystem
+from hdl.bridge.uart import UartTransmitter
 from lab.boards.plan import Plan
 from lab.boards.self_test import PATIENCE, SelfTest
 
-__all__ = ["BAUD", "Station", "UartTransmitter", "VerdictLine"]
+__all__ = ["BAUD", "EngineStation", "Heartbeat", "Station", "VerdictLine"]
 
 #: Bits per second.
 BAUD = 115_200
-
-
-class UartTransmitter(wiring.Component):
-    """Send bytes, the least significant bit first.
-
-    Parameters
-    ----------
-    cycles : int
-        Clock cycles of a bit, at least 2.
-
-    Attributes
-    ----------
-    i : stream of unsigned(8), in
-    tx : out
-        The line; high at rest.
-
-    Raises
-    ------
-    ValueError
-        If a bit is shorter than 2 cycles.
-    """
-
-    def __init__(self, cycles: int) -> None:
-        if cycles < 2:
-            raise ValueError(f"cycles: got {cycles} for a bit, must be at least 2: the clock is too slow for the line")
-        self.cycles = cycles
-        super().__init__({"i": In(stream.Signature(8)), "tx": Out(1, init=1)})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        frame, left, timer = Signal(9), Signal(range(11)), Signal(range(self.cycles))
-        m.d.comb += self.i.ready.eq((left == 0) & (timer == 0))
-        with m.If(timer != 0):
-            m.d.sync += timer.eq(timer - 1)
-        with m.Elif(left != 0):
-            m.d.sync += [
-                Cat(self.tx, frame).eq(Cat(frame, 1)),
-                left.eq(left - 1),
-                timer.eq(self.cycles - 1),
-            ]
-        with m.Elif(self.i.valid):
-            # Start bit first, then the data; the stop bit is shifted in behind them.
-            m.d.sync += [frame.eq(Cat(C(0, 1), self.i.payload)), left.eq(10)]
-        return m
 
 
 _DIGITS = 8
@@ -126,6 +84,33 @@ def _hexadecimal(nibble: Value) -> Value:
     return Mux(nibble < 10, Cat(nibble, Const(0b0011, 4)), nibble + (ord("a") - 10))[:8]
 
 
+class Heartbeat(wiring.Component):
+    """Show that there is a clock.
+
+    Parameters
+    ----------
+    clock : float
+        Its frequency in hertz.
+
+    Attributes
+    ----------
+    o : out
+        Changes about every half second.
+    """
+
+    def __init__(self, clock: float) -> None:
+        self.half_second = round(clock / 2)
+        super().__init__({"o": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        tick = Signal(range(self.half_second))
+        m.d.sync += tick.eq(tick + 1)
+        with m.If(tick == self.half_second - 1):
+            m.d.sync += [tick.eq(0), self.o.eq(~self.o)]
+        return m
+
+
 class Station(wiring.Component):
     """Run the self-test for ever; every round is followed by a line of text, and the next one awaits its end.
 
@@ -171,14 +156,15 @@ class Station(wiring.Component):
         super().__init__(
             {"tx": Out(1, init=1), "running": Out(1), "passed": Out(1), "failed": Out(1), "heartbeat": Out(1)}
         )
+        self.lamps = (self.running, self.passed, self.failed, self.heartbeat)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.test, m.submodules.line, m.submodules.uart = test, line, uart = self.test, self.line, self.uart
         wiring.connect(m, line.o, uart.i)
-        half_second = round(self.clock / 2)
-        tick = Signal(range(half_second))
+        m.submodules.heart = heart = Heartbeat(self.clock)
         m.d.comb += [
+            self.heartbeat.eq(heart.o),
             self.tx.eq(uart.tx),
             test.proceed.eq(~line.busy),
             line.found.eq(test.found),
@@ -188,7 +174,53 @@ class Station(wiring.Component):
         ]
         with m.If(test.done):
             m.d.sync += [self.passed.eq(test.passed), self.failed.eq(self.failed | ~test.passed)]
-        m.d.sync += tick.eq(tick + 1)
-        with m.If(tick == half_second - 1):
-            m.d.sync += [tick.eq(0), self.heartbeat.eq(~self.heartbeat)]
+        return m
+
+
+class EngineStation(wiring.Component):
+    """A matrix engine with memory and UART bridge for the driver, `hdl.engine.Engine.serial`.
+
+    Parameters
+    ----------
+    clock : float
+        Frequency of the clock in hertz.
+    **parameters
+        Of `hdl.bridge.system.EngineSystem`.
+
+    Attributes
+    ----------
+    rx, tx : in, out
+        The serial line.
+    asked, answers : out
+        There is something on the line, in either direction.
+    interrupt : out
+        A result waits, if the driver has enabled this.
+    heartbeat : out
+    """
+
+    def __init__(self, *, clock: float, **parameters: Any) -> None:
+        self.system = EngineSystem(clock=clock, **parameters)
+        super().__init__(
+            {
+                "rx": In(1, init=1),
+                "tx": Out(1, init=1),
+                "asked": Out(1),
+                "answers": Out(1),
+                "interrupt": Out(1),
+                "heartbeat": Out(1),
+            }
+        )
+        self.lamps = (self.asked, self.answers, self.interrupt, self.heartbeat)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.system, m.submodules.heart = system, heart = self.system, Heartbeat(self.system.clock)
+        m.d.comb += [
+            system.rx.eq(self.rx),
+            self.tx.eq(system.tx),
+            self.asked.eq(~self.rx),
+            self.answers.eq(~system.tx),
+            self.interrupt.eq(system.interrupt),
+            self.heartbeat.eq(heart.o),
+        ]
         return m

@@ -45,20 +45,19 @@ class BridgeDouble:
         """Return the bytes of the request that has begun, None if its head is not there."""
         if len(self.pending) < 7:
             return None
-        operation, _, count = struct.unpack("<BIH", self.pending[:7])
-        if not allowed(operation, count):
+        operation, address, count = struct.unpack("<BIH", self.pending[:7])
+        if not allowed(operation, address, count):
             return 7
         return 8 + 4 * count * (operation in WRITES)
 
     def serve(self, request):
         operation, address, count = struct.unpack("<BIH", request[:7])
         self.operations.append((operation, address, count))
-        if not allowed(operation, count):
+        if not allowed(operation, address, count):
             return answer(Status.REFUSED)
         if check(request[:-1]) != request[-1]:
             return answer(Status.DAMAGED)
         words = request[7:-1]
-        assert address % 4 == 0
         try:
             match operation:
                 case Operation.HELLO:
@@ -76,7 +75,9 @@ class BridgeDouble:
         return answer(Status.DONE)
 
 
-def allowed(operation, count):
+def allowed(operation, address, count):
+    if address % 4:
+        return False
     if operation == Operation.HELLO:
         return count == 0
     if operation in (Operation.READ_REGISTER, Operation.WRITE_REGISTER):

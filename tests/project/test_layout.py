@@ -202,6 +202,15 @@ def test_hdl_does_not_need_the_testbench() -> None:
     assert offenders(python_files("hdl"), found_in) == {}
 
 
+def test_litex_is_only_for_those_who_have_it() -> None:
+    files = [path for path in python_files("hdl", *ROOMS) if "litex" in roots_of(imported_modules(path))]
+    assert {path.as_posix() for path in files} == {"hdl/bridge/litex_engine.py", "lab/litex/soc.py"}
+    importing = {"hdl.bridge.litex_engine", "lab.litex.soc"}
+    allowed = {"lab/litex/__main__.py", "lab/litex/soc.py", "tests/lab/test_litex.py"}
+    others = [path for path in python_files("hdl", *ROOMS) if path.as_posix() not in allowed]
+    assert offenders(others, lambda path: imported_modules(path) & importing) == {}
+
+
 def test_rooms_import_only_those_below() -> None:
     def found_in(path: Path) -> set[str]:
         above = ROOMS[ROOMS.index(path.parts[0]) + 1 :]

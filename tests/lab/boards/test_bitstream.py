@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -14,15 +14,15 @@ from lab.boards.bitstream import prepare, read_report
 from lab.boards.board import BOARDS, PllSettings, platform_of
 from lab.boards.expectation import expect
 from lab.boards.plan import Plan
+from lab.boards.station import EngineStation, Station
 from tools.errors import PlacementFailed
 from tools.programs import Tool
 
 pytestmark = pytest.mark.long
 
 TINY = Plan(windows=2)
-#: Elaborated once for all tests; nobody changes what comes out.
-prepared = cache(prepare)
 EXPECTED = 0x1234ABCD
+STATIONS = {"": partial(Station, EXPECTED, plan=TINY), "engine": partial(EngineStation, rows=1, columns=1, memory=4096)}
 REPORT = {
     "fmax": {"clk": {"achieved": 60.0, "constraint": 25.0}},
     "utilization": {"TRELLIS_COMB": {"used": 2500, "available": 83640}, "DCUA": {"used": 0, "available": 2}},
@@ -44,16 +44,25 @@ def commands(monkeypatch):
     monkeypatch.setattr(Tool, "run", run)
     monkeypatch.setattr(Tool, "version", "1.0")
     monkeypatch.setattr(bitstream, "expect", lambda plan: expect(TINY))
-    monkeypatch.setattr(making, "prepare", prepared)
+    monkeypatch.setattr(making, "prepare", lambda board, station, design, megahertz: prepared(board, design, megahertz))
     return asked
 
 
+@cache
+def prepared(board, design="", megahertz=None):
+    """Return a build plan, made once for all tests; nobody changes what comes out."""
+    return prepare(board, STATIONS[design], design=design, megahertz=megahertz)
+
+
+@pytest.mark.parametrize("design", STATIONS)
 @pytest.mark.parametrize("board", BOARDS)
-def test_top_elaborates_on_every_board_with_its_pins_and_its_size(board):
-    made, name, platform = prepared(board, EXPECTED, plan=TINY), board.replace("-", "_"), platform_of(board)
+def test_top_elaborates_on_every_board_with_its_pins_and_its_size(board, design):
+    made, platform = prepared(board, design), platform_of(board)
+    name = board.replace("-", "_") + ("_engine" if design else "")
     located = re.findall(r'LOCATE COMP "(\w+)"', made.files[f"{name}.lpf"])
     leds = [f"led_{number}__io" for number in range(4)]
-    assert sorted(located) == sorted([*leds, "uart_0__tx__io", f"{platform.default_clk}_0__io"])
+    lines = ["uart_0__rx__io", "uart_0__tx__io"] if design else ["uart_0__tx__io"]
+    assert sorted(located) == sorted([*leds, *lines, f"{platform.default_clk}_0__io"])
     size = re.search(r"-(\d+)F$", platform.device)[1]
     assert f"--{size}k" in json.loads(made.files[f"build_{name}.json"])["commands"][1]
 
@@ -88,11 +97,34 @@ def test_build_runs_the_tools_in_turn_and_tells_what_came_out(commands, tmp_path
     assert f"bitstream: {tmp_path / 'ulx3s.bit'}, 4 bytes" in said
 
 
+def test_build_of_the_engine_has_its_own_name_and_publishes_its_figures(commands, tmp_path, capsys, monkeypatch):
+    published = []
+    monkeypatch.setattr(bitstream, "publish", published.append)
+    monkeypatch.setitem(REPORT, "utilization", {**REPORT["utilization"], **{
+        kind: {"used": 5, "available": 9} for kind in ("TRELLIS_FF", "DP16KD", "MULT18X18D")
+    }})  # fmt: skip
+    given = ["ulx3s", "--design", "engine", "-o", str(tmp_path)]
+    assert bitstream.main(given) == 0
+    said = capsys.readouterr().out
+    assert "engine: 4 x 4 lanes, 256 KiB; the driver is hdl.engine.Engine.serial" in said
+    assert f"bitstream: {tmp_path / 'ulx3s_engine.bit'}, 4 bytes" in said
+    assert published == []
+    assert bitstream.main([*given, "--update-docs"]) == 0
+    [row] = published[0].tables[0].rows
+    assert row == ("`ulx3s`", "4 × 4", "256 KiB", "2500 of 83640", *["5 of 9"] * 3, "60.0")
+
+
+def test_figures_of_the_self_test_are_not_published(commands, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        bitstream.main(["ulx3s", "--update-docs", "-o", str(tmp_path)])
+    assert "--update-docs: got the design selftest, must be engine" in capsys.readouterr().err
+
+
 def test_bitstream_expects_what_the_golden_model_says_of_the_whole_round(monkeypatch):
     asked = []
 
-    def build(board, expected, folder, **how):
-        asked.append((board, expected))
+    def build(board, station, folder, **how):
+        asked.append((board, *station.args))
         raise PlacementFailed("this is far enough", Path("none.log"))
 
     monkeypatch.setattr(bitstream, "build", build)
@@ -141,11 +173,11 @@ def test_pll_settings_give_the_wanted_clock_within_the_limits(wanted):
 
 
 def test_top_with_another_clock_has_a_pll_that_makes_it():
-    rtlil = prepare("ulx3s", EXPECTED, megahertz=50, plan=TINY).files["ulx3s.il"]
+    rtlil = prepare("ulx3s", STATIONS[""], megahertz=50).files["ulx3s.il"]
     [pll] = re.findall(r"cell \\EHXPLLL .*?\n +end\n", rtlil, re.DOTALL)
     parameters = dict(re.findall(r"parameter (?:signed )?\\(\w+) (\S+)", pll))
     assert [int(parameters[f"{name}_DIV"].rpartition("'")[2], 0) for name in ("CLKI", "CLKFB", "CLKOP")] == [1, 2, 12]
-    assert "EHXPLLL" not in prepared("ulx3s", EXPECTED, plan=TINY).files["ulx3s.il"]
+    assert "EHXPLLL" not in prepared("ulx3s").files["ulx3s.il"]
 
 
 @pytest.mark.parametrize("wanted", ["0.1", "-25", "900", "25.01"])

@@ -3,9 +3,10 @@
 import pytest
 from amaranth.sim import Simulator
 
+from hdl.bridge.uart import UartTransmitter
 from lab.boards.expectation import expect
 from lab.boards.plan import Plan
-from lab.boards.station import Station, UartTransmitter, VerdictLine
+from lab.boards.station import Station, VerdictLine
 from tools.simulator import CompiledSimulator
 
 pytestmark = pytest.mark.long
