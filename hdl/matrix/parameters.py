@@ -85,6 +85,10 @@ class MatrixParameters(MacParameters):
                 "roundings: got stochastic, must be other modes: an array has no random numbers for its lanes; "
                 "use hdl.VectorMac"
             )
+        if self.initial and any(fmt.precision < 3 for fmt in self.core.operands):
+            raise ValueError(
+                "initial: got True, must be False with operands of one fraction bit, which have no signalling NaN"
+            )
 
     @property
     def ranks(self) -> tuple[str, ...]:
