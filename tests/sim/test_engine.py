@@ -56,7 +56,8 @@ FAULTS = {
         "pass", "refuses",
     ),
     "address of C not aligned": (
-        "checker.py", "Checker", "is_misaligned = Mux(wide,", "is_misaligned = (which != _Which.C) & Mux(wide,", "refuses",
+        "checker.py", "Checker", "is_misaligned = Mux(wide,", "is_misaligned = (which != _Which.C) & Mux(wide,",
+        "refuses",
     ),
     "a block of C too far": (
         "tiler.py", "Tiler", "(command.c_row_stride << _bits(rows))", "(command.c_row_stride << _bits(rows) + 1)",
