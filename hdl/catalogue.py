@@ -286,6 +286,7 @@ def _matrices() -> Iterator[Unit]:
     yield matrix("matrix_mac_level_2", CBFLOAT16, effort=0.05, levels=(2,), rows=3, columns=1, chunk_bits=4)
     directed = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)
     yield matrix("matrix_mac_directed_roundings", CBFLOAT16, effort=0.03, roundings=directed, registers=4, **small)
+    yield matrix("matrix_mac_initial", CBFLOAT16, FP16, effort=0.03, initial=True, rows=3, columns=2)
     flushed = {"subnormals": "flush", "registers": 16}
     yield matrix("matrix_mac_flush_narrow", FLOAT8_E4M3FN, FLOAT8_E5M2, effort=0.03, **small, **flushed)
     yield matrix("matrix_mac_no_flags", CBFLOAT16, measured=True, flags=False, levels=(1, 2))

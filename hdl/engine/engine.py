@@ -18,7 +18,7 @@ from hdl.engine.arguments import Operands, as_chunk, as_level, as_matrices, as_s
 from hdl.engine.conversion import to_values
 from hdl.engine.device import Device
 from hdl.engine.mapped import Mapped
-from hdl.engine.products import Product, multiply
+from hdl.engine.products import Product, converts, multiply
 from hdl.engine.requests import RequestLike, obstacle_of, product_of
 from hdl.engine.serial_line import SerialBridge, open_port
 from hdl.engine.simulated import Simulation
@@ -234,12 +234,13 @@ class Engine:
         )
         shape = result_shape(given)
         result = outer if out is None else as_format(out, "out")
-        if result != outer and not is_among(result, features.results):
-            allowed = ", ".join(dict.fromkeys((outer.name, *features.results)))
+        is_converted = converts(outer, None if out is None else result, initial, given.length)
+        if is_converted and not is_among(result, features.results):
+            allowed = ", ".join(dict.fromkeys((*(() if result == outer else (outer.name,)), *features.results)))
             raise ValueError(f"out: got {result}, must be one of {allowed}, as the engine is built")
         totals = None if initial is None else as_totals(initial, outer, shape, features)
         runs = None if level == 0 else as_chunk(chunk, given.length, features)
-        product = Product(fmt, level, runs, mode, outer, result)
+        product = Product(fmt, level, runs, mode, outer, result, is_converted)
         return self._multiplied(product, given, totals)
 
     def _multiplied(self, product: Product, given: Operands, totals: NDArray[Any] | None) -> NDArray[Any]:

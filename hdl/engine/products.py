@@ -19,7 +19,7 @@ from hdl.engine.device import Device
 from hdl.engine.plan import Block, Plan, Shape, Sizes, planned, row_stride
 from hdl.matrix_engine.registers import FORMAT_CODES, Initial, register_named
 
-__all__ = ["Product", "multiply"]
+__all__ = ["Product", "converts", "multiply"]
 
 _PATIENCE = 2.0
 _LOW, _WORD_BITS = 0xFFFFFFFF, 32
@@ -37,6 +37,8 @@ class Product(NamedTuple):
     rounding : Rounding
     outer, result : FloatFormat
         Format of the totals, and of D.
+    converts : bool
+        Totals are converted to the format of D (`converts`).
     """
 
     operand: FloatFormat
@@ -45,6 +47,16 @@ class Product(NamedTuple):
     rounding: Rounding
     outer: FloatFormat
     result: FloatFormat
+    converts: bool
+
+
+def converts(outer: FloatFormat, out: FloatFormat | None, totals: object, length: int) -> bool:
+    """Return whether a conversion to `out` may change totals.
+
+    One to their own format makes the NaN of that format of every NaN. So do steps: it matters to initial values alone
+    to which nothing is added.
+    """
+    return out is not None and (out != outer or (totals is not None and not length))
 
 
 def multiply(
@@ -186,7 +198,7 @@ class _Run:
             "level": product.level,
             "rounding": product.rounding.value,
         }
-        if ends and product.result != product.outer:
+        if ends and product.converts:
             options |= {"d_converted": 1, "d_format": FORMAT_CODES[product.result.name]}
         return options
 

@@ -119,7 +119,9 @@ def product_of(
     reduction, level = request.reduction, _level_of(request.reduction)
     assert level is not None
     chunk = None if level == 0 else as_chunk(reduction.chunk, request.length, features)
-    product = Product(reduction.factors, level, chunk, reduction.rounding, reduction.outer, reduction.result)
+    outer, result = reduction.outer, reduction.result
+    # Reductions of no products do not come here.
+    product = Product(reduction.factors, level, chunk, reduction.rounding, outer, result, result != outer)
     a, b = (each.matrices() if hasattr(each, "matrices") else each for each in (request.a, request.b))
     start = request.initial
     if request.is_dot:  # a row times a column each

@@ -10,7 +10,6 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.cores.widen import Widen
 from hdl.mac.parameters import MacParameters
-from hdl.mac.ports import rounding_fields
 from hdl.pipeline import rank
 
 __all__ = ["WidenBeat", "Widening", "widened"]
@@ -56,7 +55,7 @@ class WidenBeat(wiring.Component):
         is_there = i.format < len(parameters.operands) if len(i.format) else C(1, 1)
         m.d.comb += [
             o.level.eq(Mux(is_there, i.level, _NO_LEVEL)),
-            *(o[name].eq(i[name]) for name in ("register", "first", "last", *rounding_fields(parameters))),
+            *(o[name].eq(i[name]) for name in i.shape().members if name not in ("a", "b", "format", "level")),
         ]
         return m
 

@@ -15,11 +15,13 @@ from hdl.cores.words import named, record
 from hdl.mac.chunks import Chunks
 from hdl.mac.decode import decode_control, decoded_control
 from hdl.mac.hazards import WaitsBehindRank
-from hdl.mac.operation import Flight, operation_layout
+from hdl.mac.lane import number_layout
+from hdl.mac.operation import Flight
 from hdl.mac.ports import Error, rounding_fields
+from hdl.matrix.initial import array_operation_layout, either_of, one_as_code, split_initial
 from hdl.matrix.operands import split_layout
 from hdl.matrix.parameters import MatrixParameters
-from hdl.matrix.ports import matrix_beat_layout
+from hdl.matrix.ports import initial_fields, matrix_beat_layout
 
 __all__ = ["MatrixControl"]
 
@@ -33,6 +35,7 @@ class MatrixControl(wiring.Component):
       known long before;
     - a product of its tile was issued less than `accumulate_latency` cycles ago;
     - it has level 0, and a promotion may have yet to write its tile;
+    - it loads initial values, and a promotion may have yet to write its tile;
     - it gives a result, and the results of its tile from before still await their way out.
 
     Nothing stalls after its issue: each tile has a place for its results in every lane.
@@ -50,6 +53,8 @@ class MatrixControl(wiring.Component):
     freed_tile : in
     a, b : arrays of split_layout, out
         The operands of the issued operation.
+    initial : array of number_layout, out
+        The numbers that the issued operation loads, one for each column. Only with initial values.
     format, accumulator_format : out
         The formats of the issued operation.
     promotes : out
@@ -76,7 +81,8 @@ class MatrixControl(wiring.Component):
     def __init__(self, parameters: MatrixParameters) -> None:
         self.parameters = parameters
         formats, beat = parameters.formats, matrix_beat_layout(parameters)
-        split, self._operation = split_layout(formats), operation_layout(parameters)
+        split, self._operation = split_layout(formats), array_operation_layout(parameters)
+        numbers = number_layout(formats)
         super().__init__(
             {
                 "i": In(stream.Signature(beat)),
@@ -85,6 +91,7 @@ class MatrixControl(wiring.Component):
                 "freed_tile": In(parameters.register_width),
                 "a": Out(split).array(parameters.rows),
                 "b": Out(split).array(parameters.columns),
+                **({"initial": Out(numbers).array(parameters.columns)} if parameters.initial else {}),
                 "format": Out(self._operation["format"].shape),
                 "accumulator_format": Out(self._operation["accumulator_format"].shape),
                 "promotes": Out(1),
@@ -96,6 +103,8 @@ class MatrixControl(wiring.Component):
                 "a": data.ArrayLayout(split, parameters.rows),
                 "b": data.ArrayLayout(split, parameters.columns),
                 **decoded_control(beat),
+                **({"initial": data.ArrayLayout(numbers, parameters.columns)} if parameters.initial else {}),
+                **initial_fields(parameters),
             }
         )
         self.held, self.held_valid = Signal(self._decoded), Signal()
@@ -110,8 +119,8 @@ class MatrixControl(wiring.Component):
         m.submodules.flight, m.submodules.waiting = flight, waiting = self.flight, self.waiting
         at = flight.at
         m.d.comb += [there.eq(here) for there, here in zip(self.at, at, strict=True)]
-        for name, lanes in (("a", self.a), ("b", self.b)):
-            m.d.comb += [lane.eq(held[name][place]) for place, lane in enumerate(lanes)]
+        for name in ("a", "b", "initial") if parameters.initial else ("a", "b"):
+            m.d.comb += [lane.eq(held[name][place]) for place, lane in enumerate(getattr(self, name))]
 
         decoded = Signal(self._decoded, name="decoded")
         m.d.comb += decoded.eq(record(self._decoded, self._decode(m)))
@@ -136,12 +145,34 @@ class MatrixControl(wiring.Component):
     def _decode(self, m: Module) -> dict[str, Value]:
         parameters, beat = self.parameters, self.i.payload
         layout = split_layout(parameters.formats)
+        splits = {
+            name: [split_code(m, parameters.operands, beat.format, code) for code in beat[name]] for name in ("a", "b")
+        }
+        fields = decode_control(m, parameters, beat, C(0, 1))
+        if parameters.initial:
+            fields |= self._loaded(m, splits, fields)
+        return {name: Cat(record(layout, vars(each)) for each in split) for name, split in splits.items()} | fields
 
-        def operands(name: str) -> Value:
-            splits = [split_code(m, parameters.operands, beat.format, code) for code in beat[name]]
-            return Cat(record(layout, vars(split)) for split in splits)
-
-        return {"a": operands("a"), "b": operands("b"), **decode_control(m, parameters, beat, C(0, 1))}
+    def _loaded(self, m: Module, splits: dict[str, list[Any]], fields: dict[str, Value]) -> dict[str, Value]:
+        """Change the operands of a beat that loads, and return the fields that differ for it."""
+        formats, beat = self.parameters.formats, self.i.payload
+        loads, fp32 = beat.loads, len(formats.accumulators) - 1
+        index = named(m, "initial_format", Mux(fields["wide_total"], fp32, beat.format))
+        initial = [split_initial(m, formats, index, code) for code in beat.initial]
+        one = one_as_code(formats, beat.format)
+        splits["a"] = [either_of(loads, one, split) for split in splits["a"]]
+        splits["b"] = [either_of(loads, its, split) for (_, its), split in zip(initial, splits["b"], strict=True)]
+        layout = number_layout(formats)
+        return {
+            "initial": Cat(record(layout, vars(number)) for number, _ in initial),
+            "loads": loads,
+            "row": beat.row,
+            # It starts a total by itself, and no beat of products that follows is the first one.
+            "is_chain": fields["is_chain"] | loads,
+            "first": beat.first | loads,
+            "last": beat.last & ~loads,
+            "gives_result": fields["gives_result"] & ~(loads & fields["is_sound"]),
+        }
 
     def _reserve(self, m: Module, issued: Value) -> None:
         """Mark the tile of an issued beat that gives a result, until that has left the lanes."""
@@ -165,7 +196,7 @@ class MatrixControl(wiring.Component):
         if parameters.has_chunks:
             before = self.at[parameters.returning_position - 1]
             blocked |= before.promote
-            if 0 in parameters.levels:
+            if parameters.has_chains:
                 is_chain = Mux(load, decoded.is_chain, held.is_chain)
                 blocked |= is_chain & (self.others | self._offers_chunk)
                 self._settle(m)
@@ -190,6 +221,9 @@ class MatrixControl(wiring.Component):
     def _issue(self, m: Module, issued: Value) -> None:
         parameters, held, flight = self.parameters, self.held, self.flight
         fp32 = len(parameters.accumulators) - 1
+        is_wide, loads = held.is_chain, C(0, 1)
+        if parameters.initial:
+            is_wide, loads = is_wide & held.wide_total, named(m, "loads", issued & held.loads & held.is_sound)
         counts = named(m, "counts", issued & ~held.is_chain & held.is_sound)
         product = Signal(self._operation, name="product_operation")
         m.d.comb += [
@@ -197,8 +231,8 @@ class MatrixControl(wiring.Component):
             self.accumulator_format.eq(flight.issued.accumulator_format),
             product.register.eq(held.register),
             product.format.eq(held.format),
-            product.accumulator_format.eq(Mux(held.is_chain, fp32, held.format)),
-            product.wide.eq(held.is_chain),
+            product.accumulator_format.eq(Mux(is_wide, fp32, held.format)),
+            product.wide.eq(is_wide),
             product.fresh.eq(held.first),
             product.last.eq(held.last),
             product.is_product.eq(product.writes),
@@ -206,7 +240,7 @@ class MatrixControl(wiring.Component):
             product.wide_total.eq(held.wide_total),
             product.writes.eq(issued & held.is_sound),
             product.error.eq(Mux(issued, held.error, Error.NONE)),
-            *(product[name].eq(held[name]) for name in rounding_fields(parameters)),
+            *(product[name].eq(held[name]) for name in (*rounding_fields(parameters), *initial_fields(parameters))),
         ]
         if not parameters.has_chunks:
             m.d.comb += flight.issued.eq(product)
@@ -215,10 +249,11 @@ class MatrixControl(wiring.Component):
         ended = self.at[parameters.returning_position]
         promotion = Signal(self._operation, name="promotion")
         m.d.comb += [
-            chunks.counts.eq(counts),
+            # What is loaded counts as a chunk that has ended: products start the next one, and their total goes on.
+            chunks.counts.eq(counts | loads if parameters.initial else counts),
             chunks.register.eq(held.register),
             chunks.first.eq(held.first),
-            chunks.last.eq(held.last),
+            chunks.last.eq(held.last | loads if parameters.initial else held.last),
             chunks.chunk.eq(self.chunk),
             flight.facts.eq(chunks.facts),
             self.promotes.eq(ended.promote),

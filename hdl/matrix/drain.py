@@ -11,8 +11,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.result import flags_layout
-from hdl.mac.operation import operation_layout
 from hdl.mac.ports import Error
+from hdl.matrix.initial import array_operation_layout
 from hdl.matrix.lane import taken_layout
 from hdl.matrix.parameters import MatrixParameters
 from hdl.matrix.ports import matrix_result_layout
@@ -42,7 +42,7 @@ class Drain(wiring.Component):
 
     Ports
     -----
-    ended : operation_layout, in
+    ended : array_operation_layout, in
         The operation behind the rank ``pack``.
     taken : taken_layout, out
         The tile whose results go into the chains.
@@ -69,7 +69,7 @@ class Drain(wiring.Component):
         answer = matrix_result_layout(parameters)
         super().__init__(
             {
-                "ended": In(operation_layout(parameters)),
+                "ended": In(array_operation_layout(parameters)),
                 "taken": Out(taken_layout(parameters)),
                 "arrived": In(width).array(parameters.columns),
                 "o": Out(stream.Signature(answer)),

@@ -23,7 +23,7 @@ from hdl.mac.lane import Ranks, class_layout, number_layout, read_number, step_l
 from hdl.matrix.operands import factor_layout
 from hdl.matrix.parameters import MatrixParameters
 
-__all__ = ["MatrixLane", "lane_control", "lane_control_layout", "taken_layout"]
+__all__ = ["MatrixLane", "lane_control", "lane_control_layout", "rows_written", "taken_layout"]
 
 _STEPS = ("read", "compare", "shift", "align", "add", "normalise", "round", "pack")
 
@@ -50,6 +50,8 @@ def lane_control_layout(parameters: MatrixParameters) -> data.StructLayout:
         The result, of the tile in `write_row` two cycles earlier, awaits its way out.
     ``takes``, ``tile``
         `taken_layout`.
+    ``loads``
+        The accumulator is not read: its number is the lane's initial value. Only with initial values.
     """
     row = parameters.register_width + parameters.has_chunks
     return data.StructLayout(
@@ -64,8 +66,24 @@ def lane_control_layout(parameters: MatrixParameters) -> data.StructLayout:
             "writes": 1,
             "keeps": 1,
             **taken_layout(parameters).members,
+            **({"loads": 1} if parameters.initial else {}),
         }
     )
+
+
+def rows_written(parameters: MatrixParameters, at: Any, *, ahead: int) -> list[Value]:
+    """Return ``writes`` of `lane_control_layout` for each row of lanes: an operation that loads writes to one row.
+
+    Parameters
+    ----------
+    parameters : MatrixParameters
+    at : array of array_operation
+        The operation as issued and behind each rank.
+    ahead : int
+        Ranks ahead of its use.
+    """
+    writing = at[parameters.behind("normalise") - ahead]
+    return [writing.writes & (~writing.loads | (writing.row == row)) for row in range(parameters.rows)]
 
 
 def lane_control(parameters: MatrixParameters, at: Any, taken: Any, *, ahead: int) -> dict[str, Value]:
@@ -103,6 +121,7 @@ def lane_control(parameters: MatrixParameters, at: Any, taken: Any, *, ahead: in
         "keeps": kept.writes & kept.last & ~kept.promote,
         "takes": taken.takes,
         "tile": taken.tile,
+        **({"loads": reading.loads} if parameters.initial else {}),
     }
 
 
@@ -125,6 +144,8 @@ class MatrixLane(wiring.Component):
     a, b : factor_layout, in
         The factors of the operation in front of the rank ``operands``.
     control : lane_control_layout, in
+    initial : number_layout, in
+        What an operation in front of the rank ``read`` loads. Only with initial values.
     below : unsigned, in
         The result in the chain of the lane below.
     drained : unsigned, out
@@ -146,6 +167,7 @@ class MatrixLane(wiring.Component):
                 "a": In(factor),
                 "b": In(factor),
                 "control": In(lane_control_layout(parameters)),
+                **({"initial": In(self._number)} if parameters.initial else {}),
                 "below": In(self._result),
                 "drained": Out(self._result),
             }
@@ -241,6 +263,9 @@ class MatrixLane(wiring.Component):
         m.d.sync += number.eq(numbers.data)
         with m.If(own.fresh):
             m.d.sync += number.eq(0)
+        if self.parameters.initial:
+            with m.If(own.loads):
+                m.d.sync += number.eq(self.initial)
         its_class = Signal(self._class, name="number_class")
         m.d.comb += its_class.eq(Mux(own.class_fresh, 0, classes.data))
         return number, its_class

@@ -4,22 +4,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
-from amaranth import Module, Signal, Value
+from amaranth import C, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.copies import copied
+from hdl.cores.words import named
 from hdl.mac.widen import widened
 from hdl.matrix.control import MatrixControl
 from hdl.matrix.drain import Drain
-from hdl.matrix.lane import MatrixLane, lane_control, lane_control_layout
+from hdl.matrix.lane import MatrixLane, lane_control, lane_control_layout, rows_written
 from hdl.matrix.operands import Operand
 from hdl.matrix.parameters import GROUP, MatrixParameters
 from hdl.matrix.ports import matrix_beat_layout, matrix_result_layout
 from hdl.parameters import built_from, documented
+from hdl.pipeline import rank
 
 __all__ = ["MatrixMac"]
 
@@ -48,6 +51,8 @@ class MatrixMac(wiring.Component):
     only for the earlier results of its own tile. A product of level 0 also waits until all products of other levels
     have left the pipeline.
 
+    Initial values are loaded row by row, a beat for each, of any tiles in turn. Such a beat waits as level 0 does.
+
     A reset clears the pipeline and the queues. A tile without operations in flight keeps its value. Start all others
     with ``first``.
 
@@ -66,6 +71,9 @@ class MatrixMac(wiring.Component):
         - ``first``: start a new reduction from +0 in every lane
         - ``last``: end the reductions and send their results
         - ``rounding``: code of the mode in every lane; absent with a single mode
+        - ``initial[columns]``, ``loads``, ``row``: absent without initial values. With ``loads``, the lanes of ``row``
+          start a reduction from these codes of the outer format; the other fields but ``format``, ``level``,
+          ``register`` and ``rounding`` count for nothing, and there is no result. Products follow without ``first``.
     o : stream of matrix_result_layout, out
         The rows of a tile follow one another. Results of one tile keep their order, refusals included; results of
         different tiles leave in the order in which the reductions end.
@@ -137,6 +145,11 @@ class MatrixMac(wiring.Component):
             drain.o.ready.eq(self.o.ready),
         ]
         rows, columns = (self._factors(m, name) for name in ("a", "b"))
+        if core.initial:
+            # They arrive in front of the rank `read`; the copies of the groups are the last rank.
+            self._initial = list(control.initial)
+            for place in range(core.position("product") - 1):
+                self._initial = [rank(m, f"initial_{at}_{place}", each, C(1)) for at, each in enumerate(self._initial)]
         ahead = Signal(lane_control_layout(core), name="ahead")
         for name, value in lane_control(core, control.at, drain.taken, ahead=2).items():
             m.d.comb += Value.cast(ahead[name]).eq(value)
@@ -177,3 +190,16 @@ class MatrixMac(wiring.Component):
             for across in its_columns:
                 lane = self.lane_parts[at][across]
                 m.d.comb += [lane.a.eq(a[at]), lane.b.eq(b[across]), lane.control.eq(control)]
+        if core.initial:
+            self._load(m, name, its_rows, its_columns)
+
+    def _load(self, m: Module, name: str, its_rows: Sequence[int], its_columns: Sequence[int]) -> None:
+        """Give a group of lanes copies of the initial values, and each of its rows a ``writes`` of its own."""
+        core, kind = self.parameters.core, self.parameters.core.multiplier
+        initial = {at: copied(m, f"initial_{at}_of_{name}", self._initial[at], kind) for at in its_columns}
+        written = rows_written(core, self.control.at, ahead=2)
+        for at in its_rows:
+            writes = copied(m, f"writes_{at}_of_{name}", named(m, f"row_{at}_writes", written[at]), kind)
+            for across in its_columns:
+                lane = self.lane_parts[at][across]
+                m.d.comb += [lane.control.writes.eq(writes), lane.initial.eq(initial[across])]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
-from hdl.definitions import PowerOfTwo, Roundings, Whole
+from hdl.definitions import PowerOfTwo, Roundings, Switch, Whole
 from hdl.mac.parameters import MacParameters
 
 __all__ = ["GROUP", "MatrixParameters"]
@@ -65,6 +65,14 @@ class MatrixParameters(MacParameters):
             is_rare=True,
         ),
     ] = (Rounding.NEAREST_EVEN,)
+    initial: Annotated[
+        bool,
+        Switch(
+            "initial values",
+            note="They add the fields ``initial``, ``loads`` and ``row`` to a beat.",
+            is_rare=True,
+        ),
+    ] = False
     # Without a definition: an array has no choice of these.
     stages: int = field(init=False, default=len(_RANKS) + 1)
     counters: bool = field(init=False, default=False)
@@ -77,6 +85,10 @@ class MatrixParameters(MacParameters):
                 "roundings: got stochastic, must be other modes: an array has no random numbers for its lanes; "
                 "use hdl.VectorMac"
             )
+        if self.initial and any(fmt.precision < 3 for fmt in self.core.operands):
+            raise ValueError(
+                "initial: got True, must be False with operands of one fraction bit, which have no signalling NaN"
+            )
 
     @property
     def ranks(self) -> tuple[str, ...]:
@@ -87,6 +99,11 @@ class MatrixParameters(MacParameters):
     def operation_ranks(self) -> tuple[str, ...]:
         """The ranks from the issue of an operation to the code of its result."""
         return _RANKS
+
+    @property
+    def has_chains(self) -> bool:
+        """Whether products or initial values may go into totals at once, not by promotions."""
+        return 0 in self.levels or self.initial
 
     def position(self, step: str) -> int:
         """Return the number of ranks between an operation's issue and a step."""

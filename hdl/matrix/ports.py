@@ -11,7 +11,7 @@ from hdl.cores.words import select_width
 from hdl.mac.ports import Error, rounding_fields
 from hdl.matrix.parameters import MatrixParameters
 
-__all__ = ["matrix_beat_layout", "matrix_result_layout"]
+__all__ = ["initial_fields", "matrix_beat_layout", "matrix_result_layout"]
 
 
 def matrix_beat_layout(parameters: MatrixParameters) -> data.StructLayout:
@@ -34,7 +34,14 @@ def matrix_beat_layout(parameters: MatrixParameters) -> data.StructLayout:
         End the reduction in every lane.
     ``rounding``
         The mode in every lane, as in `hdl.mac.ports.rounding_fields`.
+    ``initial``, ``loads``, ``row``
+        Only with initial values. If ``loads`` is 1, the lanes of ``row`` start a reduction from ``initial``, one code
+        of the outer format for each column, in the low bits; ``a``, ``b``, ``first`` and ``last`` count for nothing.
     """
+    initial: dict[str, Any] = {}
+    if parameters.initial:
+        codes = data.ArrayLayout(parameters.formats.accumulator_width, parameters.columns)
+        initial = {"initial": codes, **initial_fields(parameters)}
     return data.StructLayout(
         {
             "a": data.ArrayLayout(parameters.code_width, parameters.rows),
@@ -45,8 +52,20 @@ def matrix_beat_layout(parameters: MatrixParameters) -> data.StructLayout:
             "first": 1,
             "last": 1,
             **rounding_fields(parameters),
+            **initial,
         }
     )
+
+
+def initial_fields(parameters: MatrixParameters) -> dict[str, Any]:
+    """Return the fields of a beat, or of its operation, that say which row of a tile gets initial values, if any.
+
+    ``loads``
+        It gives initial values instead of products.
+    ``row``
+        The row that gets them (no bits if there is one).
+    """
+    return {"loads": 1, "row": select_width(parameters.rows)} if parameters.initial else {}
 
 
 def matrix_result_layout(parameters: MatrixParameters) -> data.StructLayout:

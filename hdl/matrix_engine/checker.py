@@ -17,6 +17,7 @@ class _Which(enum.Enum, shape=2):  # type: ignore[call-arg]  # Amaranth's metacl
     D = 0
     A = 1
     B = 2
+    C = 3
 
 
 class Checker(wiring.Component):
@@ -25,14 +26,15 @@ class Checker(wiring.Component):
     ::
 
         options, sizes ---------------------------------------> FORMAT ... SIZE
-        for D, A, B:
+        for D, C, A, B:
             row   = elements of a stored row * element size
             rows  = (stored rows - 1) * row stride             shift and add, `size_bits` cycles
             batch = (batches - 1) * batch stride               likewise
             end   = address + batch + rows + row -------------> ALIGNMENT, STRIDE, RANGE, OVERLAP
 
-    Every byte of a matrix lies from ``address`` to below ``end``. Matrices without elements are not looked at, and with
-    K = 0 neither A nor B. It takes 2 * (`size_bits` + 2) cycles for each matrix, while the command before it runs.
+    Every byte of a matrix lies from ``address`` to below ``end``. Matrices without elements are not looked at, nor A
+    and B with K = 0, nor C unless it is used; a C that is a row has one stored row. It takes 2 * (`size_bits` + 2)
+    cycles for each matrix, while the command before it runs.
 
     Ports
     -----
@@ -92,7 +94,7 @@ class Checker(wiring.Component):
         ]
         too_large = Cat((command[name] >> size_bits).any() for name in ("m", "n", "k", "batches")).any()
         reasons = (
-            (options.initial != Initial.NONE, EngineError.INITIAL),
+            (options.initial > (Initial.ROW if parameters.initial else Initial.NONE), EngineError.INITIAL),
             (too_large, EngineError.SIZE),
             ((command.chunk >> parameters.chunk_bits).any(), EngineError.CHUNK),
             (~has_mode, EngineError.ROUNDING),
@@ -118,6 +120,7 @@ class Checker(wiring.Component):
             _Which.D: ("d", is_wide, C(0, 1), "m", "n"),
             _Which.A: ("a", options.a_float32, options.a_transposed, "m", "k"),
             _Which.B: ("b", options.b_float32, options.b_transposed, "k", "n"),
+            **({_Which.C: ("c", outer_is_wide, C(0, 1), "m", "n")} if parameters.initial else {}),
         }
         with m.Switch(which):
             for choice, (name, its_width, is_transposed, of_rows, of_columns) in choices.items():
@@ -132,6 +135,9 @@ class Checker(wiring.Component):
                         stored_rows.eq(Mux(is_transposed, command[of_columns], command[of_rows])),
                         stored_columns.eq(Mux(is_transposed, command[of_rows], command[of_columns])),
                     ]
+        if parameters.initial:
+            with m.If((which == _Which.C) & (options.initial == Initial.ROW)):
+                m.d.comb += stored_rows.eq(1)
         row = Signal(size_bits + 2)
         low = Cat(address[:2], row_stride[:2], batch_stride[:2])
         is_misaligned = Mux(wide, low.any(), (low & 0b010101).any())
@@ -195,6 +201,14 @@ class Checker(wiring.Component):
                 m.next = "MATRIX"
                 with m.Switch(which):
                     with m.Case(_Which.D):
+                        m.d.sync += which.eq(_Which.A)
+                        with m.If(command.k == 0):
+                            m.next = "END"
+                        if parameters.initial:
+                            with m.If(options.initial != Initial.NONE):
+                                m.d.sync += which.eq(_Which.C)
+                                m.next = "MATRIX"
+                    with m.Case(_Which.C):
                         m.d.sync += which.eq(_Which.A)
                         with m.If(command.k == 0):
                             m.next = "END"

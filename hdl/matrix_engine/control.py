@@ -207,7 +207,7 @@ class ControlRegisters(wiring.Component):
             "FEATURES": register_named("FEATURES").word(
                 levels=sum(1 << level for level in parameters.levels),
                 roundings=sum(1 << mode for mode in parameters.modes),
-                initial=0,
+                initial=int(parameters.initial),
                 flags=int(parameters.flags),
                 subnormals_flush=int(parameters.subnormals == "flush"),
                 queue=QUEUE_DEPTH,

@@ -100,6 +100,8 @@ class Loader(wiring.Component):
             enters.eq(narrow.i.valid & narrow.i.ready),
             awaited.r_en.eq(enters & (words == its.words - 1)),
         ]
+        if self.parameters.initial:
+            m.d.comb += [narrow.is_c.eq(its.line.is_c), narrow.is_high.eq(its.line.index[0])]
         with m.If(enters):
             m.d.sync += words.eq(Mux(awaited.r_en, 0, words + 1))
 

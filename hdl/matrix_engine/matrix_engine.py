@@ -6,19 +6,22 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth import C, ClockDomain, Module, Mux, ResetInserter, Signal
+from amaranth import C, Cat, ClockDomain, Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.cores.words import named
 from hdl.matrix.matrix_mac import MatrixMac
 from hdl.matrix.ports import matrix_result_layout
 from hdl.matrix_engine.checker import Checker
 from hdl.matrix_engine.control import ControlRegisters, engine_axi_lite_ports
+from hdl.matrix_engine.empty import empty_result
 from hdl.matrix_engine.loader import Loader
 from hdl.matrix_engine.panel import Panel
 from hdl.matrix_engine.parameters import EngineParameters
 from hdl.matrix_engine.ports import axi_notes, axi_ports
 from hdl.matrix_engine.reader import Reader
+from hdl.matrix_engine.registers import Initial
 from hdl.matrix_engine.run import Run
 from hdl.matrix_engine.sequencer import Sequencer
 from hdl.matrix_engine.tiler import Tiler
@@ -33,7 +36,7 @@ _INCREMENTING, _NORMAL = 1, 0b0011
 
 @documented(EngineParameters)
 class MatrixEngine(wiring.Component):
-    """Multiply matrices from memory to memory, D = A B, bit for bit as `golden.matmul` (NUMERICS section 5).
+    """Multiply matrices from memory to memory, D = C + A B, bit for bit as `golden.matmul` (NUMERICS section 5).
 
     ::
 
@@ -53,12 +56,14 @@ class MatrixEngine(wiring.Component):
     when its last one is done. K is cut into slices of `depth` products; a slice of A (the rows of the block) and one of
     B (its columns) lie in block RAM while the next ones are loaded.
 
-    There is no path for C into the array yet: a command with ``OPTIONS.initial`` is refused with ``INITIAL``.
+    The rows of C of a block are a slice of its own, ahead of the others: they go through the panel of B, float32 in
+    halves, and each of them is loaded into its row of lanes (`hdl.MatrixMac`). With K = 0 they go past the array. An
+    engine without `initial` refuses C.
 
     Its registers and the protocol of a command are described in `hdl.matrix_engine.registers`.
 
-    Reads fetch whole words of the bus, each of which holds at least one element of A or B. Writes have strobes, so that
-    every byte outside of D keeps its value.
+    Reads fetch whole words of the bus, each of which holds at least one element of A, B or C. Writes have strobes, so
+    that every byte outside of D keeps its value.
 
     Attributes
     ----------
@@ -106,7 +111,8 @@ class MatrixEngine(wiring.Component):
         self.checker, self.run = Checker(parameters), Run(parameters)
         self.tiler, self.reader, self.loader = Tiler(parameters), Reader(parameters), Loader(parameters)
         self.a_panel = Panel(parameters, parameters.rows, parameters.tile_rows)
-        self.b_panel = Panel(parameters, parameters.columns, parameters.tile_columns)
+        has_uppers = parameters.initial and parameters.has_fp32
+        self.b_panel = Panel(parameters, parameters.columns, parameters.tile_columns, has_uppers=has_uppers)
         self.sequencer = Sequencer(parameters)
         self.writer = Writer(parameters, matrix_result_layout(self.unit.parameters))
 
@@ -127,8 +133,8 @@ class MatrixEngine(wiring.Component):
         m.d.comb += self.interrupt.eq(registers.interrupt)
         self._commands(m)
         self._loading(m)
-        self._computing(m)
         self._writing(m)
+        self._computing(m)
         self._constants(m)
         return m
 
@@ -216,14 +222,49 @@ class MatrixEngine(wiring.Component):
             beat.last.eq(sequencer.last),
             array.chunk.eq(command.chunk),
         ]
+        if self.parameters.initial:
+            self._load(m)
         if "rounding" in beat.shape().members:
             m.d.comb += beat.rounding.eq(command.options.rounding)
         m.d.comb += [
             run.computes.eq(array.i.valid & array.i.ready),
             run.waits_for_operands.eq(~sequencer.valid & ~self.tiler.is_done),
             run.waits_for_array.eq(array.i.valid & ~array.i.ready),
-            run.waits_for_bus.eq(array.o.valid & ~array.o.ready),
+            run.waits_for_bus.eq(self.writer.rows.valid & ~self.writer.rows.ready),
         ]
+        if self.parameters.initial:
+            m.d.comb += run.computes.eq(array.i.valid & array.i.ready & ~beat.loads)
+
+    def _load(self, m: Module) -> None:
+        """Load rows of C; without products they are the rows of results, and pass the array by."""
+        parameters, command = self.parameters, self.run.command.command
+        sequencer, beat = self.sequencer, self.unit.i.payload
+        is_wide, passes = named(m, "totals_are_wide", command.options.level != 2), Signal()
+        index = named(
+            m, "total_format", Mux(is_wide, len(parameters.formats.accumulators) - 1, self.run.command.format)
+        )
+        rows, uppers = self.writer.rows, getattr(self.b_panel, "uppers", [C(0, 0)] * parameters.columns)
+        m.d.comb += [
+            passes.eq((command.k == 0) & (command.options.initial != Initial.NONE)),
+            sequencer.is_row.eq(command.options.initial == Initial.ROW),
+            sequencer.passes.eq(passes),
+            self.b_panel.k.eq(sequencer.b_k),
+            beat.loads.eq(sequencer.loads),
+            beat.row.eq(sequencer.row),
+        ]
+        for column, (lower, upper) in enumerate(zip(self.b_panel.codes, uppers, strict=True)):
+            m.d.comb += beat.initial[column].eq(Cat(lower, upper))
+        with m.If(passes):
+            m.d.comb += [
+                self.unit.i.valid.eq(0),
+                sequencer.ready.eq(rows.ready),
+                rows.valid.eq(sequencer.valid),
+            ]
+            for column, code in enumerate(beat.initial):
+                found = empty_result(m, parameters, index, code, command.options.d_converted)
+                m.d.comb += rows.payload.result[column].eq(found.code)
+                if parameters.flags:
+                    m.d.comb += rows.payload.flags[column].eq(Cat(C(0, 4), found.invalid))
 
     def _writing(self, m: Module) -> None:
         run, tiler, writer, array = self.run, self.tiler, self.writer, self.unit

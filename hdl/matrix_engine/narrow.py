@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -27,13 +29,16 @@ class Narrow(wiring.Component):
               '-> FloatConverter to format 0 -.  |
               '-> FloatConverter to format 1 --+-'
 
-    All ranks move together. Without converters there is one rank.
+    All ranks move together. Without converters there is one rank. Of float32 elements of C, the halves are taken that
+    `is_high` says, in place of a conversion.
 
     Ports
     -----
     i, o : stream of bus words
     is_float32, format : in
         Of the word at the input.
+    is_c, is_high : in
+        Likewise. Only with initial values.
     """
 
     def __init__(self, parameters: EngineParameters) -> None:
@@ -44,6 +49,7 @@ class Narrow(wiring.Component):
                 "o": Out(stream.Signature(parameters.bus_width)),
                 "is_float32": In(1),
                 "format": In(range(max(2, len(parameters.operands)))),
+                **({"is_c": In(1), "is_high": In(1)} if parameters.initial else {}),
             }
         )
         #: A converter for each float32 number of a word, for each operand format. Operands keep their subnormals
@@ -61,15 +67,24 @@ class Narrow(wiring.Component):
         enable = Signal()
         m.d.comb += [enable.eq(~self.o.valid | self.o.ready), self.i.ready.eq(enable)]
         word, valid = self.i.payload, self.i.valid
-        controls = Signal(data.StructLayout({"is_float32": 1, "format": self.format.shape()}))
-        m.d.comb += [controls.is_float32.eq(self.is_float32), controls.format.eq(self.format)]
+        names = ("is_float32", "format", *(("is_c", "is_high") if self.parameters.initial else ()))
+        controls = Signal(data.StructLayout({name: getattr(self, name).shape() for name in names}))
+        m.d.comb += [controls[name].eq(getattr(self, name)) for name in names]
         for number in range(_STAGES if self.parameters.conversions else 1):
             word = rank(m, f"word_{number}", word, enable)
             valid = rank(m, f"valid_{number}", valid, enable, reset=True)
             controls = rank(m, f"controls_{number}", controls, enable)
         m.d.comb += [self.o.payload.eq(word), self.o.valid.eq(valid)]
-        if not self.parameters.conversions:
-            return m
+        if self.parameters.conversions:
+            self._convert(m, controls)
+        if self.parameters.initial:
+            width = FP32.width // 2
+            chosen = [word.word_select(at + controls.is_high, width) for at in range(0, len(word) // width, 2)]
+            with m.If(controls.is_c & controls.is_float32):
+                m.d.comb += self.o.payload.eq(Cat(chosen))
+        return m
+
+    def _convert(self, m: Module, controls: Any) -> None:
         with m.If(controls.is_float32):
             with m.Switch(controls.format):
                 for index, converters in enumerate(self.converters):
@@ -84,4 +99,3 @@ class Narrow(wiring.Component):
                     # Their ranks move with the others: a converter stalls only while it offers a result.
                     converter.o.ready.eq(self.o.ready),
                 ]
-        return m

@@ -52,10 +52,12 @@ class Panel(wiring.Component):
         What to read.
     codes : out
         One for each lane, in the second cycle after ``enable``; held while it is 0.
+    uppers : out
+        Likewise the codes of k + 1, if k is even: upper halves of elements of C. Only if they are asked for.
     """
 
-    def __init__(self, parameters: EngineParameters, lanes: int, tiles: int) -> None:
-        self.parameters, self.lanes, self.tiles = parameters, lanes, tiles
+    def __init__(self, parameters: EngineParameters, lanes: int, tiles: int, *, has_uppers: bool = False) -> None:
+        self.parameters, self.lanes, self.tiles, self._has_uppers = parameters, lanes, tiles, has_uppers
         super().__init__(
             {
                 "line": In(line_layout(parameters)),
@@ -68,6 +70,7 @@ class Panel(wiring.Component):
                 "k": In(range(parameters.depth)),
                 "enable": In(1),
                 "codes": Out(data.ArrayLayout(CODE_WIDTH, lanes)),
+                **({"uppers": Out(data.ArrayLayout(CODE_WIDTH, lanes))} if has_uppers else {}),
             }
         )
         depth = 2 * tiles * parameters.depth // parameters.group
@@ -138,4 +141,9 @@ class Panel(wiring.Component):
             with m.If(self.enable):
                 m.d.sync += code.eq(reading.data.word_select(chosen, CODE_WIDTH))
             m.d.comb += self.codes[number].eq(code)
+            if self._has_uppers:
+                upper = Signal(CODE_WIDTH, name=f"upper_{number}", reset_less=True)
+                with m.If(self.enable):
+                    m.d.sync += upper.eq(reading.data.word_select(chosen | 1, CODE_WIDTH))
+                m.d.comb += self.uppers[number].eq(upper)
         return m

@@ -41,6 +41,7 @@ class EngineParameters(MatrixParameters):
     size_bits: Annotated[int, Whole("bits of M, N, K and of the number of batches", 4, 31)] = 20
     depth: Annotated[int, PowerOfTwo("products of an element in a slice: block RAM holds two slices", 8, 1024)] = 64
     reads: Annotated[int, PowerOfTwo("bursts that may be read at once", 2, 64)] = 8
+    initial: Annotated[bool, Switch("path of initial values, C in D = C + A B,")] = True
     conversions: Annotated[bool, Switch("converters of float32 operands, and of results to another format")] = True
 
     def __post_init__(self) -> None:
@@ -55,6 +56,12 @@ class EngineParameters(MatrixParameters):
             raise ValueError(
                 f"depth: got {self.depth}, with blocks of {self.block_rows} x {self.block_columns}: none must be above "
                 f"{64 * self.group} with a bus of {self.bus_width} bits, whose bursts have at most 256 words"
+            )
+
+        if self.initial and self.depth < 2 * self.block_rows:
+            raise ValueError(
+                f"depth: got {self.depth}, with blocks of {self.block_rows} rows: must be at least "
+                f"{2 * self.block_rows} with initial values, of which a slice holds all rows of a block"
             )
 
     @property

@@ -142,6 +142,9 @@ def line_layout(parameters: EngineParameters) -> data.StructLayout:
         Number of the line in its slice: k if ``is_across``, otherwise the row of the block (of B: its column).
     ``ends``
         It is the last line of its slice.
+    ``is_c``
+        It is a row of C, for the panel of B. If its elements have 4 bytes, `index` is odd for their upper halves and
+        even for their lower ones: the row is read twice. Only with initial values.
     """
     return data.StructLayout(
         {
@@ -153,6 +156,7 @@ def line_layout(parameters: EngineParameters) -> data.StructLayout:
             "is_across": 1,
             "index": range(parameters.line_most),
             "ends": 1,
+            **({"is_c": 1} if parameters.initial else {}),
         }
     )
 
@@ -181,6 +185,8 @@ def slice_layout(parameters: EngineParameters) -> data.StructLayout:
         K is 0: one product of zeros stands for it.
     ``last_tile_row``, ``last_tile_column``
         Tiles of the block, less one.
+    ``is_initial``
+        It holds rows of C in place of products; `last_k` is the last row of a tile. Only with initial values.
     """
     return data.StructLayout(
         {
@@ -190,6 +196,7 @@ def slice_layout(parameters: EngineParameters) -> data.StructLayout:
             "is_empty": 1,
             "last_tile_row": range(parameters.tile_rows),
             "last_tile_column": range(parameters.tile_columns),
+            **({"is_initial": 1} if parameters.initial else {}),
         }
     )
 

@@ -41,6 +41,8 @@ i * row stride + j * element size`` bytes, in little-endian order. With ``OPTION
 transpose K x M, so that (i, k) lies at ``address + k * row stride + i * element size``; B likewise, as N x K. Matrix
 number n of a batch lies n batch strides further on; a batch stride of 0 gives every product the same A, B or C.
 Elements have 2 bytes in the 16-bit formats, 4 in float32. Addresses and strides are multiples of the element size.
+With ``OPTIONS.initial``, totals start from C, which is in the outer format: float32 at levels 0 and 1, the operand
+format at level 2, whatever D is converted to. A C of one row has no use for its row stride.
 
 **Ports** of the component: ``aclk``, ``aresetn``, ``interrupt``; the subordinate ``s_axil_awaddr`` ...
 ``s_axil_rready`` (see `hdl.axi_lite`, here with `ADDRESS_BITS` address bits); the AXI4 manager ``m_axi_``:
@@ -145,7 +147,10 @@ class EngineError(enum.IntEnum):
 
 
 class Initial(enum.IntEnum):
-    """What the products are added to: ``OPTIONS.initial``. C is in the outer format of the level."""
+    """What the products are added to: ``OPTIONS.initial``. C is in the outer format of the level.
+
+    In an engine without ``FEATURES.initial``, only NONE.
+    """
 
     NONE = 0
     #: C is an M x N matrix.

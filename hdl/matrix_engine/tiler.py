@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.matrix_engine.parameters import EngineParameters
 from hdl.matrix_engine.ports import block_layout, command_layout, line_layout, slice_layout
+from hdl.matrix_engine.registers import Initial
 
 __all__ = ["Tiler"]
 
@@ -24,6 +25,7 @@ class Tiler(wiring.Component):
         for each matrix of the batch:
             for each row of blocks of D:                      a_block: its first row of A
                 for each block of that row:                   b_block: its first column of B   -> blocks
+                    rows of C, if there is one                c_block                        -> lines, a slice
                     for each slice of K:                      a_slice, b_slice: from its first k
                         wait until a half of block RAM is free
                         lines of A, lines of B                -> lines
@@ -67,6 +69,8 @@ class Tiler(wiring.Component):
         self.a_matrix, self.a_block, self.a_slice = Signal(address), Signal(address), Signal(address)
         self.b_matrix, self.b_block, self.b_slice = Signal(address), Signal(address), Signal(address)
         self.d_matrix, self.d_row, self.d_block = Signal(address), Signal(address), Signal(address)
+        if parameters.initial:
+            self.c_matrix, self.c_row, self.c_block = Signal(address), Signal(address), Signal(address)
         self.at = Signal(address)
         # What is left of each dimension, the current block or slice included.
         self.batches, self.m, self.n, self.k = Signal(size), Signal(size), Signal(size), Signal(size)
@@ -103,7 +107,8 @@ class Tiler(wiring.Component):
         now = Signal(slice_layout(parameters))
         m.d.comb += [
             now.last_k.eq(Mux(is_empty, 0, k_here - 1)),
-            now.first.eq(first_k),
+            # What follows a slice of C goes on from it.
+            now.first.eq(first_k & (options.initial == Initial.NONE if parameters.initial else 1)),
             now.last.eq(is_last_k),
             now.is_empty.eq(is_empty),
             now.last_tile_row.eq((m_here - 1) >> _bits(parameters.rows)),
@@ -123,7 +128,8 @@ class Tiler(wiring.Component):
             line.half.eq(half),
         ]
         a_shift, b_shift = Mux(options.a_float32, 2, 1), Mux(options.b_float32, 2, 1)
-        ends_lines = Signal()
+        ends_lines, needs_lines, c_is_wide = Signal(), Signal(), Signal()
+        m.d.comb += c_is_wide.eq(options.level != 2)
 
         with m.FSM():
             with m.State("IDLE"):
@@ -135,12 +141,18 @@ class Tiler(wiring.Component):
                         self.b_matrix.eq(Cat(command.b_address, command.b_address_high)),
                         self.d_matrix.eq(Cat(command.d_address, command.d_address_high)),
                     ]
+                    if parameters.initial:
+                        m.d.sync += self.c_matrix.eq(Cat(command.c_address, command.c_address_high))
                     m.next = "MATRIX"
             with m.State("MATRIX"):
                 m.d.sync += [self.m.eq(command.m), self.a_block.eq(self.a_matrix), self.d_row.eq(self.d_matrix)]
+                if parameters.initial:
+                    m.d.sync += self.c_row.eq(self.c_matrix)
                 m.next = "ROW"
             with m.State("ROW"):
                 m.d.sync += [self.n.eq(command.n), self.b_block.eq(self.b_matrix), self.d_block.eq(self.d_row)]
+                if parameters.initial:
+                    m.d.sync += self.c_block.eq(self.c_row)
                 m.next = "BLOCK"
             with m.State("BLOCK"):
                 m.d.comb += self.blocks.valid.eq(1)
@@ -152,6 +164,48 @@ class Tiler(wiring.Component):
                 ]
                 with m.If(self.blocks.ready):
                     m.next = "SLICE"
+                    if parameters.initial:
+                        with m.If(options.initial != Initial.NONE):
+                            m.next = "INITIAL"
+            if parameters.initial:
+                initial = Signal(slice_layout(parameters))
+                m.d.comb += [
+                    initial.last_k.eq(parameters.rows - 1),
+                    initial.last_tile_row.eq(now.last_tile_row),
+                    initial.last_tile_column.eq(now.last_tile_column),
+                    initial.is_initial.eq(1),
+                ]
+                with m.State("INITIAL"):
+                    m.d.sync += [self.at.eq(self.c_block), count.eq(0)]
+                    with m.If(asked != len(facts)):
+                        m.d.comb += [asks.eq(1), needs_lines.eq(1)]
+                        for number, each in enumerate(facts):
+                            with m.If(half == number):
+                                m.d.sync += each.eq(initial)
+                        m.next = "C"
+                with m.State("C"):
+                    is_row, ends_row = options.initial == Initial.ROW, Signal()
+                    m.d.comb += [
+                        self.lines.valid.eq(1),
+                        line.is_b.eq(1),
+                        line.is_c.eq(1),
+                        line.is_across.eq(1),
+                        line.count.eq(n_here),
+                        line.is_float32.eq(c_is_wide),
+                        # Lower halves at even places, upper halves at odd ones.
+                        ends_row.eq(count[0] | ~c_is_wide),
+                        ends_lines.eq(ends_row & ((count >> 1) == Mux(is_row, 0, m_here - 1))),
+                        line.ends.eq(ends_lines),
+                    ]
+                    with m.If(self.lines.ready):
+                        m.d.sync += count.eq(count + Mux(c_is_wide, 1, 2))
+                        with m.If(ends_row):
+                            m.d.sync += self.at.eq(self.at + command.c_row_stride)
+                        with m.If(ends_lines):
+                            m.next = "STEP"
+                            with m.If(~is_empty):
+                                m.d.sync += half.eq(~half)
+                                m.next = "SLICE"
             with m.State("SLICE"):
                 m.d.sync += [self.at.eq(self.a_slice), count.eq(0)]
                 with m.If(asked != len(facts)):
@@ -213,6 +267,8 @@ class Tiler(wiring.Component):
                         ),
                         self.d_block.eq(self.d_block + (columns << self.outer_shift)),
                     ]
+                    if parameters.initial:
+                        m.d.sync += self.c_block.eq(self.c_block + (columns << Mux(c_is_wide, 2, 1)))
                     m.next = "BLOCK"
                 with m.Elif(~is_last_m):
                     m.d.sync += [
@@ -223,6 +279,9 @@ class Tiler(wiring.Component):
                         ),
                         self.d_row.eq(self.d_row + (command.d_row_stride << _bits(rows))),
                     ]
+                    if parameters.initial:
+                        with m.If(options.initial == Initial.MATRIX):
+                            m.d.sync += self.c_row.eq(self.c_row + (command.c_row_stride << _bits(rows)))
                     m.next = "ROW"
                 with m.Elif(~is_last_batch):
                     m.d.sync += [
@@ -231,9 +290,11 @@ class Tiler(wiring.Component):
                         self.b_matrix.eq(self.b_matrix + command.b_batch_stride),
                         self.d_matrix.eq(self.d_matrix + command.d_batch_stride),
                     ]
+                    if parameters.initial:
+                        m.d.sync += self.c_matrix.eq(self.c_matrix + command.c_batch_stride)
                     m.next = "MATRIX"
                 with m.Else():
                     m.d.sync += self.is_done.eq(1)
                     m.next = "IDLE"
-        m.d.comb += loads.eq(self.loaded | (asks & is_empty))
+        m.d.comb += loads.eq(self.loaded | (asks & is_empty & ~needs_lines))
         return m

@@ -4,7 +4,8 @@ The lanes are left out: they may give anything. By induction over cycles, as in 
 in any cycle and a port ``chunk`` that changes at will:
 
 - every beat is issued once, as it was taken; none is issued beside a promotion;
-- products of a tile, and promotions to a tile, keep their distance; at level 0 no chunk and no promotion is on its way;
+- products of a tile, and promotions to a tile, keep their distance; at level 0, and when initial values are loaded, no
+  chunk and no promotion is on its way;
 - of each tile at most one result is on its way, from the issue of its last product until it goes into the chains: so
   every lane has a place for it, and the queue of tiles never overflows;
 - the queue of rows never overflows, and offers a row whenever it has one;
@@ -24,6 +25,7 @@ from amaranth import C, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from golden.formats import FloatFormat
 from hdl.catalogue import UNITS
 from hdl.cores.words import named
 from hdl.mac.inner import OPERAND
@@ -38,8 +40,16 @@ from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 
 __all__ = ["SteadyMatrix", "matrix_proofs"]
 
-#: Rows, columns and levels. The first is the released size.
-_SIZES = ((2, 2, (0, 1, 2)), (3, 1, (0,)), (1, 1, (2,)))
+#: Rows, columns, levels, and whether beats may load initial values. The first is the released size.
+_SIZES = (
+    (2, 2, (0, 1, 2), False),
+    (3, 1, (0,), False),
+    (1, 1, (2,), False),
+    (2, 2, (0, 1, 2), True),
+    (1, 1, (2,), True),
+)
+#: The smallest format that has a signalling NaN, which units with initial values need.
+_WITH_SIGNALLING = FloatFormat("1-2-2", 2, 2)
 _RELEASED = "matrix_mac"
 
 
@@ -133,16 +143,25 @@ class _Beat:
         self.beat, self.is_there = Signal(self.layout, name="taken_beat"), Signal(name="beat_is_there")
         with m.If(top.i.ready):
             m.d.sync += [self.beat.eq(top.i.payload), self.is_there.eq(top.i.valid)]
+        self.loads = self.beat.loads if self.parameters.initial else C(0, 1)
+
+    def loads_as(self, operation: Any) -> Value:
+        """Return whether the held beat or an operation loads the same row as the beat, if this loads one."""
+        if not self.parameters.initial:
+            return C(1, 1)
+        same_row = operation.row == self.beat.row if self.parameters.rows > 1 else C(1, 1)
+        return (operation.loads == self.loads) & same_row
 
     def conditions(self, seen: _Seen) -> Iterator[Condition]:
         held, beat = seen.control.held, self.beat
         is_sound = Cat(beat.level == level for level in self.parameters.levels).any()
         yield "held", seen.control.held_valid == self.is_there
         told = (
-            (held.register == beat.register) & (held.first == beat.first) & (held.last == beat.last)
-            & (held.is_chain == (beat.level == 0)) & (held.wide_total == (beat.level != 2))
+            (held.register == beat.register) & (held.first == (beat.first | self.loads))
+            & (held.last == (beat.last & ~self.loads))
+            & (held.is_chain == ((beat.level == 0) | self.loads)) & (held.wide_total == (beat.level != 2))
             & (held.is_sound == is_sound) & (Cat(held.error).any() == ~is_sound)
-            & (held.gives_result == (beat.last | ~is_sound))
+            & (held.gives_result == ((beat.last & ~self.loads) | ~is_sound)) & self.loads_as(held)
         )  # fmt: skip
         yield "held as taken", ~self.is_there | told
 
@@ -152,12 +171,12 @@ class _Beat:
         is_product = seen.is_product(0) | seen.is_refused(0)
         yield "no beat lost", ~(is_ready & is_there) | is_product
         yield "no beat twice", ~is_product | (is_ready & is_there)
-        right = (issued.register == beat.register) & (issued.last == beat.last) & (seen.is_refused(0) == ~is_sound)
-        right &= issued.writes == is_sound
+        right = (issued.register == beat.register) & (issued.last == (beat.last & ~self.loads))
+        right &= (seen.is_refused(0) == ~is_sound) & (issued.writes == is_sound) & self.loads_as(issued)
         if self.parameters.has_chunks:
-            right &= ~is_sound | (issued.partial == (beat.level != 0))
+            right &= ~is_sound | (issued.partial == ((beat.level != 0) & ~self.loads))
         yield "issued as taken", ~is_product | right
-        yield "starts afresh", ~(seen.is_chain(0) & is_there) | (issued.fresh == beat.first)
+        yield "starts afresh", ~(seen.is_chain(0) & is_there) | (issued.fresh == (beat.first | self.loads))
 
 
 def _flight(seen: _Seen) -> Iterator[Condition]:
@@ -206,7 +225,7 @@ def _waits(seen: _Seen) -> Iterator[Condition]:
 def _levels(seen: _Seen) -> Iterator[Condition]:
     """A product of level 0 has waited for chunks and promotions."""
     parameters, control = seen.parameters, seen.control
-    if not (parameters.has_chunks and 0 in parameters.levels):
+    if not (parameters.has_chunks and parameters.has_chains):
         return
     others = [seen.is_chunk(place) | seen.is_promotion(place) for place in seen.places]
     for place, other in zip(seen.places, others, strict=True):
@@ -293,16 +312,18 @@ def _queues(seen: _Seen, offers: Value) -> Iterator[Condition]:
 def matrix_proofs() -> Iterator[Proof]:
     """Yield the proofs of the released size and of others."""
     tiles = UNITS[_RELEASED].build().registers
-    for rows, columns, levels in _SIZES:
-        slug = f"{rows}x{columns}/levels_{''.join(map(str, levels))}"
+    for rows, columns, levels, initial in _SIZES:
+        slug = f"{rows}x{columns}/levels_{''.join(map(str, levels))}{'/initial' if initial else ''}"
         title = f"{rows} x {columns} lanes, levels {', '.join(map(str, levels))}, {tiles} tiles, any beats"
+        title += ", initial values" if initial else ""
         for engine in (BITWUZLA, Z3_CADICAL):
-            build = partial(_build, rows, columns, levels, tiles)
+            build = partial(_build, rows, columns, levels, tiles, initial=initial)
             yield Proof(
                 f"matrix/control/{slug}", "array: control", title, "induction", engine, build, 900, engine == BITWUZLA
             )
 
 
 def _build(rows: int, columns: int, levels: tuple[int, ...], tiles: int, folder: Path, **changes: Any) -> str:
-    given: dict[str, Any] = {"operands": (TINY,), "inner": OPERAND, "rows": rows, "columns": columns, "levels": levels}
+    fmt = _WITH_SIGNALLING if changes.get("initial") else TINY
+    given: dict[str, Any] = {"operands": (fmt,), "inner": OPERAND, "rows": rows, "columns": columns, "levels": levels}
     return induction(SteadyMatrix(**given | {"registers": tiles, "flags": False} | changes), folder)

@@ -1,8 +1,9 @@
 """Proofs about the values of an array of lanes: a few products of one tile, with any operands, give the fused steps.
 
 The array starts as it powers up. Beats of one tile follow one another, as fast as they are taken. The rows that leave
-must have the bits that `FusedStep` gives for the same products and promotions, one after the other, in every lane. The
-formats are so small that solvers multiply in them; ranks and control do not depend on the format.
+must have the bits that `FusedStep` gives for the same products and promotions, one after the other, in every lane; they
+start from +0, or from any initial values that beats have loaded, row by row. The formats are so small that solvers
+multiply in them; ranks and control do not depend on the format.
 """
 
 from __future__ import annotations
@@ -27,13 +28,19 @@ __all__ = ["matrix_value_proofs", "values_formula"]
 
 #: One group of places in a significand, and two.
 _SHORT, _LONG = FloatFormat("1-3-2", 3, 2), FloatFormat("1-2-5", 2, 5)
-#: Format, rows, columns, level, products, chunk. Chunks of two and of one; a total that is not 0.
+#: The smallest one with a signalling NaN, which units with initial values need.
+_WITH_SIGNALLING = FloatFormat("1-2-2", 2, 2)
+#: Format, rows, columns, level, products, chunk, initial values. Chunks of two and of one; a total that is not 0.
 _CASES = (
-    (TINY, 2, 2, 2, 1, 1),
-    (_SHORT, 1, 1, 0, 2, 1),
-    (_SHORT, 1, 1, 1, 3, 2),
-    (_SHORT, 1, 1, 2, 3, 2),
-    (_LONG, 1, 1, 1, 1, 1),
+    (TINY, 2, 2, 2, 1, 1, False),
+    (_SHORT, 1, 1, 0, 2, 1, False),
+    (_SHORT, 1, 1, 1, 3, 2, False),
+    (_SHORT, 1, 1, 2, 3, 2, False),
+    (_LONG, 1, 1, 1, 1, 1, False),
+    (_WITH_SIGNALLING, 2, 2, 2, 1, 1, True),
+    (_SHORT, 1, 1, 0, 1, 1, True),
+    (_SHORT, 1, 1, 1, 1, 1, True),
+    (_SHORT, 1, 1, 2, 2, 1, True),
 )
 #: Any but 0, which idle operations have.
 _TILE = 5
@@ -43,16 +50,20 @@ _SPARE = 12
 
 def matrix_value_proofs() -> Iterator[Proof]:
     """Yield the proofs of every case."""
-    for fmt, rows, columns, level, products, chunk in _CASES:
-        claim = f"matrix/values/{fmt}/{rows}x{columns}/level_{level}/products_{products}"
+    for fmt, rows, columns, level, products, chunk, initial in _CASES:
+        claim = f"matrix/values/{fmt}/{rows}x{columns}/level_{level}/products_{products}{'/initial' if initial else ''}"
         title = f"{fmt}, {rows} x {columns} lanes, level {level}, {products} products in chunks of {chunk}"
-        build = partial(_build, fmt, rows, columns, level, products, chunk)
+        title += ", initial values" if initial else ""
+        build = partial(_build, fmt, rows, columns, level, products, chunk, initial=initial)
         yield Proof(claim, "array: values", title, "fused steps in order", BITWUZLA, build, 900, True)
 
 
-def _build(fmt: FloatFormat, rows: int, columns: int, level: int, products: int, chunk: int, folder: Path) -> str:
+def _build(
+    fmt: FloatFormat, rows: int, columns: int, level: int, products: int, chunk: int, folder: Path, *, initial: bool
+) -> str:
     levels = (0, 1, 2) if level else (0,)
-    unit = MatrixMac(operands=(fmt,), inner=OPERAND, rows=rows, columns=columns, levels=levels, chunk_bits=2)
+    size: dict[str, Any] = {"rows": rows, "columns": columns, "initial": initial}
+    unit = MatrixMac(operands=(fmt,), inner=OPERAND, levels=levels, chunk_bits=2, **size)
     step = netlist_of(FusedStep(unit.parameters.formats), folder)
     return values_formula(unit, netlist_of_verilog(unit, folder), step, level, products, chunk)
 
@@ -61,18 +72,28 @@ def values_formula(unit: MatrixMac, netlist: Netlist, step: Netlist, level: int,
     """Return a formula with a solution if some operands give anything but the fused steps do."""
     parameters = unit.parameters
     beat, answer = matrix_beat_layout(parameters), matrix_result_layout(parameters)
-    cycles = products * unit.accumulate_latency + unit.latency + parameters.returning_position + unit.rows + _SPARE
     text, payloads = "", []
+    loaded = unit.rows if unit.initial else 0
+    cycles = (loaded + products) * unit.accumulate_latency + unit.latency + parameters.returning_position
+    cycles += unit.rows + _SPARE
+    for row in range(loaded):
+        # Operands, `first` and `last` may be anything.
+        noise, marks, codes = f"noise_{row}", f"marks_{row}", f"initial_{row}"
+        text += f"(declare-const {noise} (_ BitVec {beat['a'].width + beat['b'].width}))\n"
+        text += f"(declare-const {marks} (_ BitVec 2))\n(declare-const {codes} (_ BitVec {beat['initial'].width}))\n"
+        kind = bits(level | _TILE << 2, 2 + parameters.register_width)
+        its_row = bits(row << 1 | 1, 1 + beat["row"].width)
+        payloads.append(f"(concat {its_row} {codes} {marks} {kind} {noise})")
     for k in range(products):
         operands = f"operands_{k}"
         text += f"(declare-const {operands} (_ BitVec {beat['a'].width + beat['b'].width}))\n"
-        rest = level | _TILE << 2 | (k == 0) << 2 + parameters.register_width
+        rest = level | _TILE << 2 | (k == 0 and not loaded) << 2 + parameters.register_width
         rest |= (k == products - 1) << 3 + parameters.register_width
         payloads.append(f"(concat {bits(rest, beat.size - beat['a'].width - beat['b'].width)} {operands})")
     instances: list[Instance] = []
     always = {"clk": "#b0", "rst": "#b0", "o__ready": "#b1", "chunk": bits(chunk, 2)}
     # A beat is offered until it is taken: the first at once, the second behind it, the others when one is issued.
-    accepted = [0, *(1 + unit.accumulate_latency * k for k in range(products - 1))]
+    accepted = [0, *(1 + unit.accumulate_latency * k for k in range(loaded + products - 1))]
     for cycle in range(cycles):
         number = next((k for k, at in enumerate(accepted) if cycle <= at), None)
         given = always | {"i__valid": "#b0" if number is None else "#b1"}
@@ -137,6 +158,13 @@ def _lane(
 
     wide = len(formats.accumulators) - 1
     total, partial_sum = zero, zero
+    if unit.initial:
+        # The code is in the low bits; those above it may be anything.
+        its = width if level == 2 else formats.accumulator_width
+        low = formats.accumulator_width * column
+        total = slice_of(f"initial_{row}", low + its - 1, low)
+        if its < formats.accumulator_width:
+            total = f"((_ zero_extend {formats.accumulator_width - its}) {total})"
     for k in range(products):
         a = slice_of(f"operands_{k}", width * row + width - 1, width * row)
         low = width * (unit.rows + column)

@@ -11,9 +11,9 @@ import golden
 from golden.formats import FP32, FloatFormat
 from golden.rounding import Rounding
 from hdl.matrix_engine.parameters import EngineParameters
-from hdl.matrix_engine.registers import FORMAT_CODES, register_named
+from hdl.matrix_engine.registers import FORMAT_CODES, Initial, register_named
 
-__all__ = ["Command", "Matrix", "changed", "memory_with", "random_command"]
+__all__ = ["Command", "Matrix", "changed", "memory_with", "random_command", "words_of"]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,20 @@ class Command:
     b_transposed: bool = False
     d_format: FloatFormat | None = None
     tag: int = 0
+    #: The initial values, a single row or a matrix; None without them.
+    c: Matrix | None = None
+    initial: Initial = Initial.NONE
     words: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def outer(self) -> FloatFormat:
+        """The format of totals, and of C."""
+        return FP32 if self.level != 2 else self.format
+
+    @property
+    def read(self) -> list[Matrix]:
+        """The matrices that are read."""
+        return [self.a, self.b, *([self.c] if self.c is not None else [])]
 
     @property
     def batches(self) -> int:
@@ -85,11 +98,14 @@ class Command:
             "b_transposed": int(self.b_transposed),
             "a_float32": int(self.a.size == 4),
             "b_float32": int(self.b.size == 4),
+            "initial": self.initial,
         }
         if self.d_format is not None:
             options |= {"d_converted": 1, "d_format": FORMAT_CODES[str(self.d_format)]}
         words = {"M": self.m, "N": self.n, "K": self.k, "BATCHES": self.batches, "CHUNK": self.chunk}
-        for name, matrix in (("A", self.a), ("B", self.b), ("D", self.d)):
+        for name, matrix in (("A", self.a), ("B", self.b), ("C", self.c), ("D", self.d)):
+            if matrix is None:
+                continue
             words |= {
                 f"{name}_ADDRESS": matrix.address & 0xFFFFFFFF,
                 f"{name}_ADDRESS_HIGH": matrix.address >> 32,
@@ -110,6 +126,8 @@ class Command:
             "operand": self.format, "level": self.level, "chunk": self.chunk or None, "rounding": self.rounding,
             "subnormals": subnormals, "out": self.d_format,
         }  # fmt: skip
+        if self.c is not None:
+            how["initial"] = self.c.get(memory)
         left, right = np.broadcast_arrays(a[:, :, None, :], b.transpose(0, 2, 1)[:, None, :, :])
         codes, flags = golden.dot(left, right, return_flags=True, **how)
         assert (golden.matmul(a, b, **how) == codes).all()
@@ -121,22 +139,27 @@ class Command:
 
     def allowed_words(self, width: int) -> set[int]:
         """Addresses of the words of `width` bytes that may be read."""
-        found: set[int] = set()
-        for matrix in (self.a, self.b):
-            found |= set((matrix.bytes_of() // width * width).ravel().tolist())
-        return found
+        return set().union(*(words_of(matrix, width) for matrix in self.read))
+
+
+def words_of(matrix: Matrix, width: int) -> set[int]:
+    """Return the addresses of the words of `width` bytes that hold a matrix."""
+    return set((matrix.bytes_of() // width * width).ravel().tolist())
 
 
 def memory_with(command: Command, memory: np.ndarray, rng: np.random.Generator) -> None:
-    """Fill A and B with values of every kind: near one, of the whole range, and special codes."""
-    for matrix in (command.a, command.b):
-        fmt = FP32 if matrix.size == 4 else command.format
+    """Fill A, B and C with values of every kind: near one, of the whole range, and special codes."""
+    for matrix in command.read:
+        fmt = command.outer if matrix is command.c else FP32 if matrix.size == 4 else command.format
         shape = (matrix.batches, matrix.rows, matrix.columns)
         usual = golden.encode(rng.normal(size=shape), fmt)
         any_code = rng.integers(0, 1 << fmt.width, shape)
-        special = rng.choice([fmt.inf, fmt.nan, 0, 1, fmt.max_finite, 1 << fmt.width - 1, fmt.min_normal], shape)
+        special = rng.choice(
+            [fmt.inf, fmt.nan, fmt.inf | 1, 0, 1, fmt.max_finite, 1 << fmt.width - 1, fmt.min_normal], shape
+        )
         kind = rng.random(shape)
-        share = rng.choice([0.0, 0.02, 0.3])
+        # Of C many may be special: each of them reaches one result.
+        share = rng.choice([0.0, 0.02, 0.3] if matrix is not command.c else [0.1, 0.5])
         codes = np.where(kind < share, any_code, np.where(kind < 1.2 * share, special, usual))
         matrix.put(memory, codes)
 
@@ -145,7 +168,7 @@ def random_command(
     rng: np.random.Generator, parameters: EngineParameters, memory_size: int, *, most: int = 24, tag: int = 0,
     **given: Any,
 ) -> Command:  # fmt: skip
-    """Return a command whose matrices lie at random places of the memory, D apart from A and B."""
+    """Return a command whose matrices lie at random places of the memory, D apart from A, B and C."""
     while True:
         command = _attempt(rng, parameters, memory_size, most, tag, given)
         if command is not None:
@@ -169,10 +192,12 @@ def _attempt(
     outer = FP32 if level != 2 else fmt
     d_format = choose("d_format", None, None, *parameters.result_formats)
     transposed = [choose(name, False, True) for name in ("a_transposed", "b_transposed")]
+    initial = Initial(choose("initial", *(Initial if parameters.initial else (Initial.NONE,))))
     places = []
     for rows, columns, size, is_result in (
         ((k, m) if transposed[0] else (m, k)) + (4 if a_float32 else 2, False),
         ((n, k) if transposed[1] else (k, n)) + (4 if b_float32 else 2, False),
+        (m if initial is not Initial.ROW else min(m, 1), n, outer.width // 8, False),
         (m, n, (d_format or outer).width // 8, True),
     ):
         gap = choose("gap", 0, 0, 1, int(rng.integers(0, 9)))
@@ -192,14 +217,15 @@ def _attempt(
         if matrix.end > memory_size:
             return None
         places.append(matrix)
-    a, b, d = places
-    for other in (a, b):
-        if d.address < other.end and other.address < d.end and k:
+    a, b, c, d = places
+    for other in (*((a, b) if k else ()), *((c,) if initial else ())):
+        if d.address < other.end and other.address < d.end:
             return None
     chunk = choose("chunk", 0, 1, 3, 32 if parameters.chunk_bits > 5 else 0)
     rounding = choose("rounding", *parameters.roundings)
     return Command(
-        m, n, k, a, b, d, fmt, level, chunk, rounding, bool(transposed[0]), bool(transposed[1]), d_format, tag
+        m, n, k, a, b, d, fmt, level, chunk, rounding, bool(transposed[0]), bool(transposed[1]), d_format, tag,
+        c if initial else None, initial,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from dataclasses import replace
 from typing import Any
@@ -12,11 +13,12 @@ import numpy as np
 from cocotb.triggers import ClockCycles
 
 import golden
+from golden.formats import FP32, FloatFormat
 from hdl.matrix_engine.control import COUNTERS, ControlRegisters
 from hdl.matrix_engine.parameters import EngineParameters, code_of
-from hdl.matrix_engine.registers import QUEUE_DEPTH, REGISTERS, Access, EngineError, register_named
+from hdl.matrix_engine.registers import QUEUE_DEPTH, REGISTERS, Access, EngineError, Initial, register_named
 from sim.engine.bench import MEMORY, EngineBench, Refused
-from sim.engine.commands import Command, changed, memory_with, random_command
+from sim.engine.commands import Command, changed, memory_with, random_command, words_of
 from sim.engine.units import UNITS
 
 PARAMETERS = EngineParameters(**UNITS[os.environ.get("CBFLOAT_ENGINE", "plain")])
@@ -59,7 +61,9 @@ async def engine_on_a_plain_product_is_golden(dut: Any) -> None:
 @cocotb.test()
 async def engine_counts_no_flags_of_elements_beyond_the_edges(dut: Any) -> None:
     bench = await started(dut)
-    plain: dict[str, Any] = {"batches": 1, "a_float32": False, "b_float32": False, "d_format": None}
+    plain: dict[str, Any] = {
+        "batches": 1, "a_float32": False, "b_float32": False, "d_format": None, "initial": Initial.NONE,
+    }  # fmt: skip
     # Both halves of block RAM fill with large numbers, whose products overflow; then a product of ones, which is exact.
     for number, (size, code) in enumerate(
         ((PARAMETERS.block_rows * PARAMETERS.block_columns, "max_finite"), (1, "one"))
@@ -86,10 +90,65 @@ async def engine_on_random_commands_is_golden(dut: Any) -> None:
     bench = await started(dut)
     for number in range(int(60 * EFFORT)):
         bench.press_back((0.0, 0.0, 0.3, 0.7)[bench.rng.integers(4)])
-        command = random_command(bench.rng, PARAMETERS, MEMORY, tag=number & 0xFF)
+        # None, a matrix, a row in turn, so that no bin of them is empty.
+        initial = Initial(number % 3 if PARAMETERS.initial else 0)
+        command = random_command(bench.rng, PARAMETERS, MEMORY, tag=number & 0xFF, initial=initial)
         expected, flags = prepared(bench, command)
         await bench.submit(command)
         await bench.expect(command, expected, flags)
+
+
+def _every_kind(rng: np.random.Generator, fmt: FloatFormat, shape: tuple[int, ...]) -> np.ndarray:
+    """Initial values of which `_KINDS` neighbours in a row are of every kind."""
+    codes = [fmt.min_subnormal, fmt.min_normal - 1, fmt.min_normal, fmt.max_finite, fmt.inf, fmt.nan, fmt.inf | 1, 0]
+    special = [code | sign for code in codes for sign in (0, fmt.sign_mask)]
+    return np.resize(rng.permutation([*special, int(golden.encode(rng.normal(), fmt))]), shape)
+
+
+_KINDS = 17
+
+
+def _kinds(codes: np.ndarray, fmt: FloatFormat) -> set[str]:
+    """The kinds of values among initial values."""
+    magnitudes = codes & ~np.array(fmt.sign_mask, codes.dtype)
+    kinds = {
+        "+0": codes == 0, "-0": codes == fmt.sign_mask, "subnormal": (magnitudes > 0) & (magnitudes < fmt.min_normal),
+        "normal": (magnitudes >= fmt.min_normal) & (magnitudes < fmt.inf), "infinity": magnitudes == fmt.inf,
+        "signalling NaN": (magnitudes > fmt.inf) & (magnitudes < fmt.nan), "NaN": magnitudes >= fmt.nan,
+    }  # fmt: skip
+    return {name for name, found in kinds.items() if found.any()}
+
+
+@(cocotb.test() if PARAMETERS.initial else lambda test: test)
+async def engine_from_initial_values_of_every_kind_is_golden(dut: Any) -> None:
+    bench = await started(dut)
+    required = {"+0", "-0", "subnormal", "normal", "infinity", "signalling NaN", "NaN"}
+    formats: list[FloatFormat | None] = [None, *dict.fromkeys(PARAMETERS.result_formats)]
+    for initial, level, has_products in itertools.product(
+        (Initial.MATRIX, Initial.ROW), PARAMETERS.levels, (False, True)
+    ):
+        seen: set[str] = set()
+        for number, d_format in enumerate(formats if not has_products else formats[:1]):
+            command = random_command(
+                bench.rng, PARAMETERS, MEMORY, m=int(bench.rng.integers(3, 12)), n=int(bench.rng.integers(_KINDS, 24)),
+                k=3 * has_products, batches=2, initial=initial, level=level, d_format=d_format, tag=number,
+            )  # fmt: skip
+            assert command.c is not None
+            memory = bench.memory
+            memory_with(command, memory, bench.rng)
+            # Factors of which none is special, so that the initial value shows.
+            for matrix in (command.a, command.b):
+                fmt = FP32 if matrix.size == 4 else command.format
+                shape = (matrix.batches, matrix.rows, matrix.columns)
+                matrix.put(memory, golden.encode(bench.rng.normal(size=shape), fmt))
+            shape = (command.c.batches, command.c.rows, command.c.columns)
+            command.c.put(memory, _every_kind(bench.rng, command.outer, shape))
+            seen |= _kinds(command.c.get(memory), command.outer)
+            bench.memory = memory
+            flags = command.run(memory, PARAMETERS.subnormals)
+            await bench.submit(command)
+            await bench.expect(command, memory, flags if PARAMETERS.flags else 0)
+        assert seen == required, (initial, level, has_products, required - seen)
 
 
 def _refusals(command: Command) -> dict[EngineError, list[Command]]:
@@ -104,7 +163,11 @@ def _refusals(command: Command) -> dict[EngineError, list[Command]]:
         return word
 
     unknown = next(code for code in range(16) if code not in [code_of(fmt) for fmt in PARAMETERS.operands])
-    stride = command.d.row_stride
+    stride, places_of_c = command.d.row_stride, []
+    if command.c is not None:
+        its_bytes = command.c.end - command.c.address
+        places_of_c = [(command.d.address, command.k), (max(0, command.d.address + 4 - its_bytes), command.k)]
+        places_of_c.append(((command.d.end - 1) // 4 * 4, 0))
     refused: dict[EngineError, list[dict[str, int]]] = {
         EngineError.FORMAT: [{"OPTIONS": option(format=unknown)}, {"OPTIONS": option(d_converted=1, d_format=9)}],
         EngineError.LEVEL: [
@@ -113,10 +176,11 @@ def _refusals(command: Command) -> dict[EngineError, list[Command]]:
         EngineError.ROUNDING: [{"OPTIONS": option(rounding=mode)} for mode in range(8) if mode not in PARAMETERS.modes],
         EngineError.CHUNK: [{"CHUNK": 1 << PARAMETERS.chunk_bits}] if PARAMETERS.chunk_bits < 32 else [],
         EngineError.SIZE: [{name: 1 << size} for name in ("M", "N", "K", "BATCHES")],
-        EngineError.INITIAL: [{"OPTIONS": option(initial=value)} for value in (1, 2, 3)],
+        EngineError.INITIAL: [{"OPTIONS": option(initial=value)} for value in ((3,) if command.c else (1, 2, 3))],
         EngineError.ALIGNMENT: [
             {f"{name}_{what}": getattr(matrix, what.lower()) + 1}
-            for name, matrix in (("A", command.a), ("B", command.b), ("D", command.d))
+            for name, matrix in (("A", command.a), ("B", command.b), ("C", command.c), ("D", command.d))
+            if matrix is not None
             for what in ("ADDRESS", "ROW_STRIDE", "BATCH_STRIDE")
         ],
         EngineError.STRIDE: [
@@ -126,11 +190,13 @@ def _refusals(command: Command) -> dict[EngineError, list[Command]]:
             {"D_BATCH_STRIDE": (command.d.rows - 1) * stride + (command.d.columns - 1) * command.d.size},
         ],
         EngineError.RANGE: [
-            {f"{name}_ADDRESS_HIGH": 1} for name in "ABD" if PARAMETERS.address_bits <= 32
+            {f"{name}_ADDRESS_HIGH": 1} for name in ("ABCD" if command.c else "ABD") if PARAMETERS.address_bits <= 32
         ] + [{"A_ROW_STRIDE": 0xFFFFFFFC}, {"D_ADDRESS": (1 << PARAMETERS.address_bits) - 16}],
         EngineError.OVERLAP: [
             {"D_ADDRESS": command.a.address // 4 * 4},
             {"D_ADDRESS": (command.b.end - 2) // 4 * 4},
+            # In place; with its last element in the first one of D, and the other way round.
+            *({"C_ADDRESS": at, "K": k} for at, k in places_of_c),
         ],
     }  # fmt: skip
     return {error: [changed(command, **words) for words in all_words] for error, all_words in refused.items()}
@@ -141,7 +207,7 @@ async def engine_refuses_what_it_cannot_do_and_touches_nothing(dut: Any) -> None
     bench = await started(dut)
     command = random_command(
         bench.rng, PARAMETERS, MEMORY, m=3, n=4, k=5, batches=2, gap=0, batch_gap=0, d_format=None,
-        a_transposed=False, b_transposed=False,
+        a_transposed=False, b_transposed=False, **({"initial": Initial.MATRIX} if PARAMETERS.initial else {}),
     )  # fmt: skip
     before = bench.memory
     tag = 0
@@ -171,7 +237,7 @@ async def engine_with_commands_in_its_queue_runs_them_in_order(dut: Any) -> None
             # The first one runs for so long that the others wait.
             sizes = {} if commands else {"m": 12, "n": 12, "k": 60, "batches": 1}
             command = random_command(bench.rng, PARAMETERS, MEMORY, tag=0xF0 + len(commands), most=12, **sizes)
-            own = set().union(*(set(each.bytes_of().ravel().tolist()) for each in (command.a, command.b, command.d)))
+            own = set().union(*(set(each.bytes_of().ravel().tolist()) for each in (*command.read, command.d)))
             if taken & own:
                 continue
             taken |= own
@@ -219,11 +285,15 @@ async def engine_after_an_error_of_the_bus_ends_the_command_and_stays_usable(dut
     bench = await started(dut)
     for number in range(int(16 * EFFORT)):
         bench.press_back((0.0, 0.5)[number % 2])
-        command = replace(_large(bench), tag=number)
+        # Every fourth time a row of C cannot be read.
+        given = {"initial": Initial.MATRIX} if PARAMETERS.initial and number % 4 == 3 else {}
+        command = replace(_large(bench, **given), tag=number)
         expected, _ = prepared(bench, command)
         before = bench.memory
-        on_write = bool(bench.rng.integers(2))
-        if on_write:
+        on_write = not given and bool(bench.rng.integers(2))
+        if given and command.c is not None:
+            bench.bad_reads = {int(bench.rng.choice(sorted(words_of(command.c, bench.width))))}
+        elif on_write:
             bench.bad_writes = {int(bench.rng.choice(command.d.bytes_of().ravel()))}
         else:
             bench.bad_reads = {int(bench.rng.choice(sorted(command.allowed_words(bench.width))))}
@@ -246,11 +316,14 @@ async def engine_when_stopped_in_any_cycle_drains_the_bus_and_stays_usable(dut: 
     for number in range(int(24 * EFFORT)):
         kind = ("abort", "reset", "pin")[number % 3]
         bench.press_back((0.85, 0.0)[number // 3 % 2])
-        command = replace(_large(bench, batches=1), tag=number)
+        # Without C, with a matrix, with a row in turn. C is read soon after the check.
+        initial = Initial(number % 5 % 3 if PARAMETERS.initial else 0)
+        command = replace(_large(bench, batches=1, initial=initial), tag=number)
         expected, flags = prepared(bench, command)
         before = bench.memory
         await bench.submit(command)
-        await ClockCycles(dut.aclk, int(bench.rng.integers(0, 700)))
+        most = 350 if initial and number % 2 else 700
+        await ClockCycles(dut.aclk, int(bench.rng.integers(0, most)))
         if kind == "pin":
             await bench.reset()
             await bench.write("INTERRUPT", 1)

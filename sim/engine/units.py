@@ -18,5 +18,7 @@ UNITS: dict[str, dict[str, Any]] = {
         "rows": 2, "columns": 4, "depth": 8, "operands": (CBFLOAT16, FP16, BF16),
         "roundings": (Rounding.NEAREST_EVEN, Rounding.DOWN), "reads": 4,
     },
+    "flush": {"rows": 2, "columns": 4, "registers": 4, "depth": 32, "subnormals": "flush"},
+    "without_c": {"rows": 2, "columns": 4, "depth": 16, "levels": (1,), "initial": False},
     "wide": {"rows": 4, "columns": 1, "registers": 4, "bus_width": 128, "depth": 16, "levels": (0, 1)},
 }  # fmt: skip

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import itertools
 from copy import copy
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from golden import FP32, FloatFormat, encode
 from sim.scenario import Scenario
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import required_edges
 from sim.stimulus.order import Beats
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
-from sim.stimulus.rows import Row
-from sim.stimulus.schedule import Table, beats_ahead, details_of
+from sim.stimulus.rows import Loads, Row
+from sim.stimulus.schedule import POLICIES, Table, beats_ahead, details_of
 from sim.stimulus.vector import VectorMaker
 
 __all__ = ["MatrixMaker"]
 
 #: The simulator only runs these scenarios, for a tile takes long there; all run as machine code.
-_IN_SIMULATOR = {"power_up", "steps_sampled", "hazards", "resets_sampled", "mixed_sampled", "all_tiles_end"}
+_IN_SIMULATOR = {
+    "power_up", "steps_sampled", "hazards", "resets_sampled", "mixed_sampled", "all_tiles_end", "initial_rotation",
+}  # fmt: skip
 #: Reductions of every tile that end one right after the other.
 _TURNS = 6
+#: Of initial values.
+_KINDS = ("+0", "-0", "subnormal", "normal", "infinity", "nan", "signalling")
+
+
+def _kind(code: int, fmt: FloatFormat) -> str:
+    """Return which of `_KINDS` an initial value is."""
+    magnitude = code & ~fmt.sign_mask
+    if not magnitude:
+        return "-0" if code else "+0"
+    if magnitude >= fmt.inf:
+        return "infinity" if magnitude == fmt.inf else "nan" if magnitude >= fmt.nan else "signalling"
+    return "normal" if magnitude >= fmt.min_normal else "subnormal"
 
 
 class MatrixMaker(VectorMaker):
@@ -47,6 +63,10 @@ class MatrixMaker(VectorMaker):
             required |= {f"{head}/element_{element}" for element in range(self.elements(level))}
         levels = self.mac.levels
         required |= {f"same_row/{before}_then_{after}" for before in levels for after in levels}
+        if self.mac.initial:
+            required |= {
+                f"{self.operands[index]}/level_{level}/initial/{kind}" for index, level in self.kinds for kind in _KINDS
+            }
         return required | {f"all_tiles_end/level_{level}" for level in levels}
 
     def row(self, chains: list[Chain], *, in_order: bool = False) -> list[Row]:
@@ -57,6 +77,10 @@ class MatrixMaker(VectorMaker):
         down, across = self.rng.permutation(rows).tolist(), self.rng.permutation(columns).tolist()
         whole = len(chains) == rows * columns  # of equal chains
         for at, segment in enumerate(chains[0]):
+            if segment.is_load:
+                shared = {one.name: getattr(segment, one.name) for one in fields(Segment)}
+                tile.append(self.completed(Loads(**shared, elements=self._initial_elements(segment))))
+                continue
             others = self._others(segment, max(rows, columns))
             a, b = [other.a for other in others[:rows]], [other.b for other in others[:columns]]
             if whole:
@@ -98,11 +122,14 @@ class MatrixMaker(VectorMaker):
             "first": table.of_segments("first") & is_first,
             "last": table.of_segments("last") & is_final,
         }
+        if "loads" in self.port.request.widths:
+            payload |= self._loaded(table, payload)
         ends: list[int] = []
         answers: list[dict[str, int]] = []
         cases: list[int] = []
         answered: list[Segment] = []
-        for place in np.flatnonzero(payload["last"] | (table.of_segments("error") != NO_ERROR)).tolist():
+        is_product = ~np.array([isinstance(tile, Loads) for tile in table.segments], bool)[table.which]
+        for place in np.flatnonzero((payload["last"] & is_product) | (table.of_segments("error") != NO_ERROR)).tolist():
             tile, _ = beats[place]
             assert isinstance(tile, Row)
             for row, beat in enumerate(self._rows_of(tile)):
@@ -124,6 +151,48 @@ class MatrixMaker(VectorMaker):
             ends=np.array(ends),
             details=details_of(answered),
         )
+
+    def _loaded(self, table: Table, payload: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of initial values, and those that count for nothing in their beats."""
+        columns = int(self.mac.columns)
+        width = self.port.request.widths["initial"] // columns
+        loads = np.array([isinstance(tile, Loads) for tile in table.segments], bool)[table.which]
+        # Beats of products bring anything.
+        words = self.rng.integers(0, 1 << width, (len(loads), columns)).tolist()
+        for place in np.flatnonzero(loads).tolist():
+            tile, row = table.segments[table.which[place]], int(table.place[place])
+            assert isinstance(tile, Loads)
+            words[place] = [element.result for element in tile.elements[row * columns :][:columns]]
+        return {
+            "initial": np.array([sum(code << width * at for at, code in enumerate(row)) for row in words], object),
+            "loads": loads,
+            "row": np.where(loads, table.place, self.rng.integers(0, self.mac.rows, len(loads))),
+            **{key: np.where(loads, self.rng.integers(0, 2, len(loads)), payload[key]) for key in ("first", "last")},
+        }
+
+    def loads(self, index: int, level: int, **given: Any) -> Segment:
+        """Return a segment that `row` turns into the beats of initial values."""
+        segment = self.segment(index, level, int(self.mac.rows), **given)
+        segment.is_load = True
+        return segment
+
+    def _initial_elements(self, segment: Segment) -> list[Segment]:
+        """Return elements whose results are initial values: a third special, a third of any kind."""
+        outer = FP32 if segment.level != 2 else self.inner or self.operands[segment.format]
+        count = self.elements(segment.level)
+        positive = (0, 1, outer.min_normal - 1, outer.min_normal, outer.max_finite, outer.inf, outer.inf | 1, outer.nan)
+        special = [code | sign for code in positive for sign in (0, outer.sign_mask)]
+        third = self.rng.random(count)
+        usual = encode(self.rng.normal(size=count), outer)
+        anything = self.rng.integers(0, 1 << outer.width, count)
+        codes = np.where(third < 1 / 3, self.rng.choice(special, count), np.where(third < 2 / 3, anything, usual))
+        elements = []
+        for code in codes.tolist():
+            element = copy(segment)
+            element.result, element.flags, element.is_known = code, 0, True
+            elements.append(element)
+            self.bins[f"{self.operands[segment.format]}/level_{segment.level}/initial/{_kind(code, outer)}"] += 1
+        return elements
 
     def _words(self, table: Table, side: str, count: int, step: int) -> Any:
         """Return the factors of all rows, or of all columns, as words: those of every `step`-th element of a tile."""
@@ -157,9 +226,25 @@ class MatrixMaker(VectorMaker):
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""
         made = [*MacMaker.scenarios(self), self.all_tiles_end()]
+        if self.mac.initial:
+            made += [self.make(f"initial_{policy}", self.initial_values, policy) for policy in POLICIES]
         for scenario in made:
             scenario.is_bulk |= scenario.name not in _IN_SIMULATOR
         return made
+
+    def initial_values(self) -> list[Chain]:
+        """Start tiles from initial values, also a tile whose reduction is abandoned, and one that has just ended."""
+        chains: list[Chain] = []
+        for (index, level), chunk in itertools.product(self.kinds, (1, min(3, self.default_chunk), 0)):
+            for _ in range(max(2, int(40 * self.effort))):
+                chain: Chain = []
+                for length in self.rng.choice([1, 1, 2, 3, 4, 7], 3).tolist():
+                    if self.rng.random() < 0.3:
+                        chain.append(self.segment(index, level, 2, chunk=chunk, last=False))
+                    chain.append(self.loads(index, level, chunk=chunk, last=False))
+                    chain.append(self.segment(index, level, length, chunk=chunk, first=False))
+                chains.append(chain)
+        return chains
 
     def all_tiles_end(self) -> Scenario:
         """End all tiles in neighbouring cycles, several times, with refusals between them, while rows may not leave."""

@@ -49,6 +49,8 @@ class Segment:
         Bits of the register number beyond the unit's range.
     is_known : bool
         Result and flags have been filled in.
+    is_load : bool
+        Its beats load initial values into a tile of an array; only before `sim.stimulus.rows.Loads` replaces it.
     modes, random, random_promotion : list of int
         The rounding fields of each product; empty if a unit takes none.
     """
@@ -69,6 +71,7 @@ class Segment:
     pauses: list[int] = field(default_factory=list)
     beyond: int = 0
     is_known: bool = False
+    is_load: bool = False
     modes: list[int] = field(default_factory=list)
     random: list[int] = field(default_factory=list)
     random_promotion: list[int] = field(default_factory=list)

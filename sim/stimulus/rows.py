@@ -12,7 +12,7 @@ from golden import FloatFormat
 from sim.stimulus.reductions import NO_ERROR, Segment
 from sim.stimulus.schedule import Table
 
-__all__ = ["Row", "answers_of", "words_of"]
+__all__ = ["Loads", "Row", "answers_of", "words_of"]
 
 
 @dataclass
@@ -26,6 +26,14 @@ class Row(Segment):
     """
 
     elements: list[Segment] = field(default_factory=list)
+
+
+@dataclass
+class Loads(Row):
+    """The beats that load initial values into a tile, one for each row of lanes; the elements' results are the values.
+
+    Its products are random: an array must not look at them.
+    """
 
 
 def words_of(

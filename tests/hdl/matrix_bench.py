@@ -22,6 +22,9 @@ class Beat(NamedTuple):
     first: bool = False
     last: bool = False
     rounding: int = 0
+    initial: tuple[int, ...] = ()
+    loads: bool = False
+    row: int = 0
 
 
 class Result(NamedTuple):
@@ -40,6 +43,16 @@ def tile(a, b, *, first=True, last=True, **where) -> list[Beat]:
         Beat(tuple(map(int, a[:, k])), tuple(map(int, b[k])), first=first and k == 0, last=last and k == end, **where)
         for k in range(end + 1)
     ]
+
+
+def load(initial, b, **where) -> list[Beat]:
+    """The beats that start a tile from ``initial`` (rows, columns), with factors and marks that must not count."""
+    rows, factors = len(initial), tuple(map(int, b[0]))
+    return [
+        Beat(factors[:1] * rows, factors, initial=tuple(map(int, codes)), loads=True, row=row,
+             first=row % 2 == 0, last=row % 3 == 0, **where)
+        for row, codes in enumerate(initial)
+    ]  # fmt: skip
 
 
 def in_turn(*queues: list[Beat]) -> list[Beat]:
@@ -84,4 +97,7 @@ def run(unit: MatrixMac, beats, **schedule) -> Run:
             payload.error.value, payload.register, payload.row if unit.rows > 1 else 0, payload.last_row,
         )  # fmt: skip
 
-    return feed(unit, beats, fields=Beat._asdict, result=result, quiet=QUIET, **schedule)
+    def fields(beat):
+        return beat._asdict() | {"initial": beat.initial or (0,) * unit.columns}
+
+    return feed(unit, beats, fields=fields, result=result, quiet=QUIET, **schedule)

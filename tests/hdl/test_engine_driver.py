@@ -215,6 +215,21 @@ def test_engine_without_initial_values_refuses_them():
     engine, _ = engine_with(initial=0)
     with pytest.raises(ValueError, match="initial: got an array, must be None, as the engine is built"):
         engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16, initial=0)
+    with pytest.raises(ValueError, match=r"the engine was built without initial values; .*numpy and exact serve this"):
+        golden.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16, initial=np.uint32(0), backend=engine)
+
+
+def test_empty_product_with_a_conversion_to_the_outer_format_itself_gives_its_nan():
+    a, b, start = codes((2, 0)), codes((0, 1)), np.array([[0x7F800001], [0xFFC12345]], np.uint32)
+    for engine, double in (engine_with(), engine_with(results=0)):
+        options = {"operand": CBFLOAT16, "initial": start}
+        assert (engine.matmul(a, b, **options) == start).all()
+        if double.words["FORMATS"] >> 16:
+            assert (engine.matmul(a, b, **options, out=FP32) == FP32.nan).all()
+            assert (golden.matmul(a, b, **options, out=FP32) == FP32.nan).all()
+            continue
+        with pytest.raises(ValueError, match="out: got float32, must be one of "):
+            engine.matmul(a, b, **options, out=FP32)
 
 
 @pytest.mark.parametrize("error", [each for each in EngineError if each])

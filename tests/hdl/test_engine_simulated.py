@@ -78,12 +78,50 @@ def test_product_beyond_the_memory_by_the_rtl_takes_several_commands(engine):
     assert count > 1
 
 
-def test_initial_values_that_the_rtl_has_not_are_refused_by_name(engine):
-    a, b, start = codes((5, 40)), codes((40, 7), 2), codes((5, 7), 3, FP32)
-    with pytest.raises(ValueError, match="initial: got an array, must be None, as the engine is built"):
-        engine.matmul(a, b, operand=CBFLOAT16, initial=start)
-    with pytest.raises(ValueError, match=r"the engine was built without initial values; .*numpy and exact serve this"):
-        golden.matmul(a, b, operand=CBFLOAT16, initial=start, backend=engine)
+SPECIAL = [0, 0x80000000, 1, 0x80000001, 0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000]
+SPECIAL += [0x7FC00000, 0xFFC12345, 0x7F800001, 0x3F800001]
+
+
+def initial_values(shape, level):
+    found = np.resize(np.random.default_rng(7).permutation(SPECIAL), shape).astype(np.uint32)
+    if level != 2:
+        return found
+    # A signalling NaN becomes a quiet one.
+    return np.where(found == 0x7F800001, CBFLOAT16.inf | 1, golden.convert(found, FP32, CBFLOAT16)).astype(np.uint16)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("k", [0, 1, 40])
+@pytest.mark.parametrize("shape", [(2, 5, 23), (5, 23), (5, 1), (23,), (2, 1, 23), ()])
+def test_product_from_initial_values_by_the_rtl_gives_goldens_bits(engine, shape, k, level):
+    # Finite factors: initial values that are special show in the result.
+    a, b, start = golden.encode(values((2, 5, k)), CBFLOAT16), golden.encode(values((k, 23), 2), CBFLOAT16), None
+    start = initial_values(shape, level)
+    for options in ({}, {"out": CBFLOAT16}, {"out": FP32}):
+        options |= {"operand": CBFLOAT16, "level": level, "chunk": 8, "initial": start}
+        assert (engine.matmul(a, b, **options) == golden.matmul(a, b, **options)).all()
+        assert (golden.matmul(a, b, **options, backend=engine) == golden.matmul(a, b, **options)).all()
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("start", [False, True])
+def test_product_split_over_k_by_the_rtl_goes_on_from_its_totals(level, start):
+    a, b = codes((5, 900)), codes((900, 7), 2)
+    options = {"operand": CBFLOAT16, "level": level, "chunk": 8, "out": FP32}
+    options["initial"] = codes((7,), 3, FP32 if level != 2 else CBFLOAT16) if start else None
+    with Engine.simulated(**SMALL, memory=1 << 12) as small:
+        lengths, write = [], small._transport.write
+        place = register_named("K").address
+
+        def seen(address, value):
+            if address == place:
+                lengths.append(value)
+            write(address, value)
+
+        small._transport.write = seen
+        assert (small.matmul(a, b, **options) == golden.matmul(a, b, **options)).all()
+    assert lengths
+    assert lengths[0] < 900
 
 
 def test_product_longer_than_a_buffer_is_one_chain(engine):

@@ -7,7 +7,7 @@ import golden
 from golden import BF16, CBFLOAT16, FLOAT8_E4M3FN, FP16, FP32, Rounding
 from hdl import Error, MatrixMac
 
-from .matrix_bench import Beat, answers, in_turn, refused, run, tile
+from .matrix_bench import Beat, answers, in_turn, load, refused, run, tile
 from .simulators import sometimes, unit_of
 
 FORMATS = (CBFLOAT16, FP16, BF16)
@@ -134,6 +134,63 @@ def test_matrix_mac_of_narrow_operands_widens_them():
     a, b = rng.integers(0, 256, (2, 6)).astype(np.uint8), rng.integers(0, 256, (6, 3)).astype(np.uint8)
     for level in (0, 1, 2):
         assert run(unit, tile(a, b, level=level), chunk=4).results == answers(unit, a, b, level=level, chunk=4)
+
+
+def any_initial(rng, outer, *shape):
+    """Codes of the outer format of every kind: zeros of both signs, subnormals, infinities, NaNs, others."""
+    special = [0, outer.sign_mask, 1, outer.sign_mask | 1, outer.min_normal - 1, outer.min_normal, outer.inf]
+    special += [outer.sign_mask | outer.inf, outer.nan, outer.inf | 1, outer.max_finite]
+    usual = golden.encode(rng.normal(size=shape), outer)
+    kind = rng.random(shape)
+    anything = rng.integers(0, 1 << outer.width, shape)
+    found = np.where(kind < 0.3, rng.choice(special, shape), np.where(kind < 0.5, anything, usual))
+    return found.astype(usual.dtype)
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 3])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"operands": FORMATS},
+        {"operands": (CBFLOAT16,), "levels": (1, 2), "rows": 5, "columns": 6, "registers": 4},
+        {"operands": (BF16,), "levels": (1,)},
+        {"operands": (FP16, BF16), "levels": (0,), "flags": False},
+        {"operands": (CBFLOAT16,), "levels": (2,), "flags": False, "rows": 1, "registers": 2},
+        {"operands": FORMATS, "subnormals": "flush"},
+        {"operands": (CBFLOAT16,), "levels": (2,), "subnormals": "flush"},
+        {"operands": (FLOAT8_E4M3FN,)},
+        {"operands": (FP16, CBFLOAT16), "roundings": tuple(mode for mode in Rounding if mode.value != 6)},
+    ],
+    ids=str,
+)
+def test_matrix_mac_from_initial_values_is_golden(given, chunk):
+    unit = unit_of(MatrixMac, **{"rows": 3, "columns": 2, "initial": True, **given})
+    rng = np.random.default_rng(38)
+    queues, wanted = [], {register: [] for register in range(unit.registers)}
+    for register in range(min(unit.registers, 8)):
+        beats = []
+        for _ in range(4):
+            fmt, level = int(rng.integers(len(unit.operands))), int(rng.choice(unit.levels))
+            operand, mode = unit.operands[fmt], rng.choice([Rounding(each) for each in unit.roundings])
+            outer = FP32 if level != 2 else unit.inner or operand
+            length = int(rng.integers(1, 6))
+            draw = (
+                codes
+                if outer.width > 8 and operand.width == 16
+                else (lambda rng, fmt, *shape: rng.integers(0, 1 << fmt.width, shape).astype(np.uint8))
+            )
+            a, b = draw(rng, operand, unit.rows, length), draw(rng, operand, length, unit.columns)
+            where = {"register": register, "format": fmt, "level": level}
+            how = {"rounding": Rounding(mode)}
+            initial, begins = None, rng.random() < 0.7
+            if begins:
+                initial = any_initial(rng, outer, unit.rows, unit.columns)
+                beats += load(initial, b, rounding=how["rounding"].value, **where)
+            beats += tile(a, b, first=not begins, rounding=how["rounding"].value, **where)
+            wanted[register] += answers(unit, a, b, chunk=chunk, initial=initial, **where, **how)
+        queues.append(beats)
+    done = run(unit, in_turn(*queues), chunk=chunk, offer=sometimes(0.7, 1), take=sometimes(0.6, 2))
+    assert by_tile(done, unit) == wanted
 
 
 def test_matrix_mac_on_empty_reductions_gives_plus_zero():

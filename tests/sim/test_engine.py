@@ -51,6 +51,41 @@ FAULTS = {
         "plain",
     ),
     "products counted twice": ("run.py", "Run", "(event & runs)", "((event & runs) << 1)", "registers"),
+    "C not looked at": (
+        "checker.py", "Checker", "m.d.sync += which.eq(_Which.C)\n                                m.next = \"MATRIX\"",
+        "pass", "refuses",
+    ),
+    "address of C not aligned": (
+        "checker.py", "Checker", "is_misaligned = Mux(wide,", "is_misaligned = (which != _Which.C) & Mux(wide,",
+        "refuses",
+    ),
+    "a block of C too far": (
+        "tiler.py", "Tiler", "(command.c_row_stride << _bits(rows))", "(command.c_row_stride << _bits(rows) + 1)",
+        "random",
+    ),
+    "C of the first batch for all": (
+        "tiler.py", "Tiler", "self.c_matrix + command.c_batch_stride", "self.c_matrix", "kind",
+    ),
+    "more rows than one of a row": (
+        "tiler.py", "Tiler", "Mux(is_row, 0, m_here - 1)", "m_here - 1", "kind",
+    ),
+    "C forgotten by the first product": (
+        "tiler.py", "Tiler", "(options.initial == Initial.NONE if parameters.initial else 1)", "1", "kind",
+    ),
+    "rows of C in the order of products": (
+        "sequencer.py", "Sequencer", "passes = self.passes if parameters.initial else C(0, 1)", "passes = C(0, 1)",
+        "kind",
+    ),
+    "halves of C swapped": ("narrow.py", "Narrow", "at + controls.is_high", "at + ~controls.is_high", "kind"),
+    "NaN of C kept by a conversion": (
+        "empty.py", "empty_result", "Mux(is_converted & its_class.is_nan, fmt.nan, own)", "own", "kind",
+    ),
+    "subnormal of C not flushed": ("empty.py", "empty_result", "Mux(is_zero, own & fmt.sign_mask, own)", "own", "kind"),
+}  # fmt: skip
+
+#: The engines of faults that the engine ``plain`` does not have.
+ENGINES = {
+    "halves of C swapped": "wide", "NaN of C kept by a conversion": "flush", "subnormal of C not flushed": "flush",
 }  # fmt: skip
 
 
@@ -61,7 +96,7 @@ def namespace_of(path, text):
     return module.__dict__
 
 
-def faulty(file, name, old, new):
+def faulty(engine, file, name, old, new):
     """The Verilog of an engine made from sources with a fault in one part."""
     whole = Path(top.__file__)
     path = whole.parent / file
@@ -69,7 +104,7 @@ def faulty(file, name, old, new):
     assert text.count(old) == 1, f"{file} has {text.count(old)} of {old!r}"
     names = namespace_of(whole, whole.read_text())
     names[name] = namespace_of(path, text.replace(old, new))[name]
-    return to_verilog(names["MatrixEngine"](**UNITS["plain"]), "matrix_engine")
+    return to_verilog(names["MatrixEngine"](**UNITS[engine]), "matrix_engine")
 
 
 def test_engine_regression_of_a_small_engine_passes(tmp_path):
@@ -86,5 +121,6 @@ def test_engine_regression_passes(tmp_path, name):
 @pytest.mark.parametrize("name", FAULTS)
 def test_engine_regression_of_a_faulty_engine_fails(tmp_path, name):
     *fault, test = FAULTS[name]
-    verilog = faulty(*fault)
-    assert simulate_engine("plain", tmp_path, tests=test, effort=0.4, verilog=verilog), f"{test} did not find it"
+    engine = ENGINES.get(name, "plain")
+    verilog = faulty(engine, *fault)
+    assert simulate_engine(engine, tmp_path, tests=test, effort=0.4, verilog=verilog), f"{test} did not find it"

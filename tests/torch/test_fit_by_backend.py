@@ -82,9 +82,16 @@ def test_one_wrong_bit_of_a_backend_shows_in_the_weights(behind, by_processor, t
 
 
 @pytest.mark.long
-def test_fit_by_the_simulated_engine_with_a_bias_is_refused_with_the_reason(tmp_path, capsys):
-    said = refused(capsys, "fit", "digits_mlp", tmp_path, "--steps", "3", "--backend", "simulated", *SMALL)
-    assert "--backend: got 'simulated', but the engine was built without initial values; " in said
+def test_fit_with_biases_by_the_simulated_engine_gives_the_weights_of_the_processor(by_processor, tmp_path):
+    assert call("fit", "digits_mlp", tmp_path, "--steps", "3", "--backend", "simulated", *SMALL) == 0
+    assert same(weights(tmp_path), weights(by_processor))
+    assert log(tmp_path) == log(by_processor)
+
+
+def test_fit_with_biases_by_an_engine_without_initial_values_is_refused_with_the_reason(behind, tmp_path, capsys):
+    behind.double = Double(initial=0)
+    said = refused(capsys, "fit", "digits_mlp", tmp_path, "--steps", "3", "--backend", "double", *SMALL)
+    assert "--backend: got 'engine', but the engine was built without initial values; " in said
 
 
 def test_backend_that_is_none_is_told_with_those_that_are_there(behind, tmp_path, capsys):
@@ -112,9 +119,9 @@ def test_entry_point_that_gives_no_backend_is_told(behind, monkeypatch, tmp_path
     assert "cannot be loaded: No module named 'nothing_of_this_name'" in said
 
 
-def trained():
+def trained(*, bias):
     torch.manual_seed(0)
-    layers = torch.nn.Linear(12, 16, bias=False), torch.nn.ReLU(), torch.nn.Linear(16, 5, bias=False)
+    layers = torch.nn.Linear(12, 16, bias=bias), torch.nn.ReLU(), torch.nn.Linear(16, 5, bias=bias)
     model = torch.nn.Sequential(*layers)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     scaler = cstorch.amp.GradScaler(loss_scale="dynamic", init_scale=2.0**31)
@@ -130,11 +137,12 @@ def trained():
 
 
 @pytest.mark.long
-def test_steps_with_loss_scaling_by_the_rtl_give_the_weights_of_the_processor():
-    wanted = trained()
+@pytest.mark.parametrize("bias", [False, True])
+def test_steps_with_loss_scaling_by_the_rtl_give_the_weights_of_the_processor(bias):
+    wanted = trained(bias=bias)
     with Engine.simulated(rows=2, columns=2) as engine:
         engine.clear_counters()
         with golden.backend(engine):
-            found = trained()
+            found = trained(bias=bias)
         assert engine.counters()["beats"] > 1000
     assert same({name: each.detach() for name, each in found.items()}, {k: v.detach() for k, v in wanted.items()})
