@@ -125,7 +125,7 @@ class Tiler(wiring.Component):
         a_shift, b_shift = Mux(options.a_float32, 2, 1), Mux(options.b_float32, 2, 1)
         ends_lines = Signal()
 
-        with m.FSM():
+        with m.FSM() as self.fsm:
             with m.State("IDLE"):
                 with m.If(self.start):
                     m.d.sync += [
