@@ -77,7 +77,10 @@ class Placed(Bounds):
         # A place whose indices are within the block lies before its end: see `lab.proofs.along_engine.matrices.Place`.
         is_within = (self.first + self.row < block.rows) & (self.column + count <= block.columns)
         is_inside = (self.at >= block.address) & (self.at + self._bytes(count) <= ends.r_data)
-        legal = [~self.offers | self._is_within(self.block, self.block_end), ~is_within | is_inside]
+        legal = [
+            ~self.offers | self._is_within(self.block, self.block_end),
+            ~placement.has_block | ~is_within | is_inside,
+        ]
         keeps = takes & placement.is_inside
         wanted = block.columns - self.column
         at = placement.address

@@ -163,11 +163,11 @@ class Walk(Bounds):
         return Mux(self.b.matrix.is_transposed, self.n_here, self.k_here)
 
     def _arithmetic(self) -> Iterator[Value]:
-        """Yield what holds of places that are exact: see `Place`."""
-        line, block = self.tiler.lines.payload, self.tiler.blocks.payload
-        for operand in (self.a, self.b):
-            yield operand.line.is_inside(C(1, 1), line.count)
-        yield self.d.block.is_inside(block.rows, block.columns)
+        """Yield what holds of places that are exact, which those of an earlier command are not: see `Place`."""
+        line, block, phase = self.tiler.lines.payload, self.tiler.blocks.payload, self.phase
+        for operand, its in ((self.a, _Phase.A), (self.b, _Phase.B)):
+            yield (phase != its) | operand.line.is_inside(C(1, 1), line.count)
+        yield (phase != _Phase.BLOCK) | self.d.block.is_inside(block.rows, block.columns)
 
     def _places(self) -> Iterator[Condition]:
         """Yield where the model can be."""
