@@ -66,8 +66,11 @@ class Placement(wiring.Component):
         # first row in this row of tiles, of the row, and of the tile's first row.
         block, address = block_layout(parameters), parameters.address_bits
         self.is_first = Signal(init=1)  # of the block
-        self.rows_kept, self.columns_kept = Signal(block["rows"].width), Signal(block["columns"].width)
-        self.tile_row_kept, self.at_kept, self.tile_at_kept = Signal(address), Signal(address), Signal(address)
+        self.rows_kept = Signal(block["rows"].width)
+        self.columns_kept = Signal(block["columns"].width)
+        self.tile_row_kept = Signal(address)
+        self.at_kept = Signal(address)
+        self.tile_at_kept = Signal(address)
         self.row = Signal(range(max(2, parameters.rows)))
 
     def elaborate(self, platform: object) -> Module:
