@@ -158,7 +158,9 @@ class Checker(wiring.Component):
         interleaved = (batch_stride >= row) & (~is_many_rows | (row_stride >= total + row))
         batches_overlap = is_many & ~(apart | interleaved)
 
-        with m.FSM():
+        self.which, self.error, self.d_start, self.d_end = which, error, d_start, d_end
+        self.factor, self.moved, self.total, self.rows_total = factor, moved, total, rows_total
+        with m.FSM() as self.fsm:
             with m.State("IDLE"):
                 m.d.sync += [error.eq(plain), which.eq(_Which.D)]
                 with m.If(self.i.valid):

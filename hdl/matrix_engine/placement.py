@@ -62,6 +62,16 @@ class Placement(wiring.Component):
             }
         )
         self.queue = Queue(block_layout(parameters), _BLOCKS)
+        # State that proofs refer to: rows and columns of the block that are left from the tile on; addresses of the
+        # first row in this row of tiles, of the row, and of the tile's first row.
+        block, address = block_layout(parameters), parameters.address_bits
+        self.is_first = Signal(init=1)  # of the block
+        self.rows_kept = Signal(block["rows"].width)
+        self.columns_kept = Signal(block["columns"].width)
+        self.tile_row_kept = Signal(address)
+        self.at_kept = Signal(address)
+        self.tile_at_kept = Signal(address)
+        self.row = Signal(range(max(2, parameters.rows)))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -76,12 +86,8 @@ class Placement(wiring.Component):
             self.is_empty.eq(queue.level == 0),
         ]
 
-        # Rows and columns of the block that are left from the tile on; addresses of the row, and of the first row in
-        # this row of tiles.
-        is_first = Signal(init=1)  # of the block
-        rows_kept, columns_kept = Signal.like(block.rows), Signal.like(block.columns)
-        tile_row_kept = Signal.like(self.address)
-        at_kept = Signal.like(self.address)
+        is_first, row, rows_kept, columns_kept = self.is_first, self.row, self.rows_kept, self.columns_kept
+        tile_row_kept, at_kept, tile_at_kept = self.tile_row_kept, self.at_kept, self.tile_at_kept
         rows, left, tile_row, at = (
             Signal.like(rows_kept), Signal.like(columns_kept), Signal.like(at_kept), Signal.like(at_kept)
         )  # fmt: skip
@@ -91,11 +97,9 @@ class Placement(wiring.Component):
             tile_row.eq(Mux(is_first, block.address, tile_row_kept)),
             at.eq(Mux(is_first, block.address, at_kept)),
         ]
-        row = Signal(range(max(2, lane_rows)))
         element_shift = Mux(self.is_wide, 2, 1)
         ends_tile, ends_row_of_tiles, ends_block = Signal(), Signal(), Signal()
         tile_at = Signal.like(at)  # address of the tile's first row
-        tile_at_kept = Signal.like(at)
         m.d.comb += [
             tile_at.eq(Mux(row == 0, at, tile_at_kept)),
             self.count.eq(Mux(left > columns, columns, left)),

@@ -129,7 +129,9 @@ class Run(wiring.Component):
         drops_one = Signal()
         m.d.comb += queue.r_en.eq((self.waiting.ready & self.waiting.valid) | drops_one)
 
+        self.error = error
         with m.FSM() as fsm:
+            self.fsm = fsm
             with m.State("IDLE"):
                 with m.If(is_ending):
                     m.next = "EMPTY"

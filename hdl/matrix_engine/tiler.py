@@ -131,7 +131,7 @@ class Tiler(wiring.Component):
         ends_lines, needs_lines, c_is_wide = Signal(), Signal(), Signal()
         m.d.comb += c_is_wide.eq(options.level != 2)
 
-        with m.FSM():
+        with m.FSM() as self.fsm:
             with m.State("IDLE"):
                 with m.If(self.start):
                     m.d.sync += [

@@ -148,7 +148,8 @@ class Writer(wiring.Component):
         ]
         m.d.comb += self.is_idle.eq(self.is_quiet & is_free & placement.is_empty)
         m.d.sync += self.bursts.eq(self.bursts + begins - self.answered)
-        with m.FSM():
+        self.mask, self.words, self.word, self.to_go, self.begun, self.place = mask, words, word, to_go, begun, place
+        with m.FSM() as self.fsm:
             with m.State("WAIT"):
                 m.d.comb += is_free.eq(1)
                 m.d.sync += place.eq(placement.address)

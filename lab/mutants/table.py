@@ -139,8 +139,10 @@ class Fault(Edit):
     @property
     def part(self) -> Part:
         """The faulty part: the unit, or the step inside it."""
-        from sim.units import part_of  # Tests of golden read the table, too, and have no use for the RTL.
+        from sim.units import UNITS, part_of  # Tests of golden read the table, too, and have no use for the RTL.
 
+        if self.unit not in UNITS:  # A matrix engine, which feeds multiply-accumulate lanes.
+            return Part.MAC
         unit = part_of(self.unit)
         return Part.STEP if self.file.startswith("hdl/cores/") and unit is not Part.CONVERTERS else unit
 

@@ -16,6 +16,7 @@ from lab.proofs.control import control_proofs
 from lab.proofs.converters import converter_proofs
 from lab.proofs.counted import counted_proofs
 from lab.proofs.counters import counter_proofs
+from lab.proofs.engine_bounds import engine_bound_proofs
 from lab.proofs.faults import PinnedFault, pinned_faults
 from lab.proofs.flushed import flushed_proofs
 from lab.proofs.lanes import lane_proofs
@@ -65,6 +66,7 @@ def proofs() -> list[Proof]:
         *value_proofs(),
         *matrix_proofs(),
         *matrix_value_proofs(),
+        *engine_bound_proofs(),
     ]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hdl.catalogue import UNITS
 from lab.mutants import judge, table
 from lab.mutants.judge import MUTANTS, Trial, judge_mutant, main, verilog_of
 from lab.mutants.table import Edit, Fault, pinned, rtl_faults, seen_by
@@ -14,7 +15,6 @@ from lab.proofs.catalogue import proofs
 from sim.run.compiled import Engine
 from sim.run.outcome import Outcome
 from sim.run.simulate import Job
-from sim.units import UNITS
 from tools.paths import ROOT
 
 PROOFS = {proof.id for proof in proofs()}

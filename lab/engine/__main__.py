@@ -1,0 +1,123 @@
+"""Measure how much of the array's peak products of matrices reach on the simulated engine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from golden.formats import CBFLOAT16
+from hdl.engine import Engine
+from hdl.engine.simulated import Simulation
+from hdl.matrix_engine.matrix_engine import MatrixEngine
+from tools.interrupts import ending_on_interrupt
+from tools.pages import add_update_docs, publish
+from tools.paths import at_least_one
+from tools.results import Table, measured
+
+__all__ = ["Run", "main", "runs"]
+
+_ROWS = _COLUMNS = 4
+_HEADINGS = (
+    "M x N x K",
+    "bus",
+    "latency",
+    "level",
+    "cycles",
+    "products per cycle",
+    "of the peak",
+    "stalls: load",
+    "store",
+)
+
+
+class Run(NamedTuple):
+    """One product: sizes, bits of the bus, latency of the memory in cycles, level, and what the counters say."""
+
+    size: tuple[int, int, int]
+    bus: int
+    latency: int
+    level: int
+    cycles: int
+    stalls: dict[str, int]
+
+    @property
+    def products_per_cycle(self) -> float:
+        """Products of D's elements, over all cycles of the command."""
+        m, n, k = self.size
+        return m * n * k / self.cycles
+
+    def row(self) -> tuple[str, ...]:
+        """Return its row of the table."""
+        share = self.products_per_cycle / (_ROWS * _COLUMNS)
+        return (
+            " x ".join(map(str, self.size)), str(self.bus), str(self.latency), str(self.level), f"{self.cycles:,}",
+            f"{self.products_per_cycle:.2f}", f"{share:.1%}", f"{self.stalls['load']:,}", f"{self.stalls['store']:,}",
+        )  # fmt: skip
+
+
+def runs(
+    sizes: Sequence[tuple[int, int, int]], buses: Sequence[int], latencies: Sequence[int], reads: int
+) -> Iterator[Run]:
+    """Yield every product: levels 0 and 2 in one chunk, level 1 in chunks of 32.
+
+    Parameters
+    ----------
+    sizes : sequence of (int, int, int)
+        M, N and K.
+    buses, latencies : sequence of int
+        Bits; cycles to the first answer of the memory.
+    reads : int
+        Bursts that the engine and its memory have on their way.
+    """
+    chance = np.random.default_rng(0)
+    for bus in buses:
+        unit: Any = {"rows": _ROWS, "columns": _COLUMNS, "operands": (CBFLOAT16,), "bus_width": bus, "reads": reads}
+        for latency in latencies:
+            engine = Engine(Simulation(MatrixEngine(**unit), latency=latency, outstanding=reads))
+            for size in sizes:
+                m, n, k = size
+                a, b = (chance.integers(0, 1 << 16, shape, np.uint16) for shape in ((m, k), (k, n)))
+                for level in (0, 1, 2):
+                    before = engine.counters()
+                    engine.matmul(a, b, operand=CBFLOAT16, level=level, chunk=32 if level == 1 else None)
+                    after = engine.counters()
+                    stalls = {name: count - before["stalls"][name] for name, count in after["stalls"].items()}
+                    yield Run(size, bus, latency, level, after["cycles"] - before["cycles"], stalls)
+
+
+def _size(text: str) -> tuple[int, int, int]:
+    m, n, k = map(at_least_one, text.split("x"))
+    return m, n, k
+
+
+@ending_on_interrupt("lab.engine", "nothing is kept of this run")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="python -m lab.engine", description=__doc__)
+    parser.add_argument(
+        "sizes", nargs="*", type=_size, default=[(32, 32, 128), (128, 128, 128)], metavar="MxNxK", help="products"
+    )
+    parser.add_argument("--bus", nargs="+", type=int, choices=(64, 128), default=[64, 128], help="bits of the bus")
+    parser.add_argument("--latency", nargs="+", type=int, default=[20, 150], help="cycles of the memory")
+    parser.add_argument("--reads", type=at_least_one, default=32, help="bursts on their way (default %(default)s)")
+    add_update_docs(parser, "engine", "put the table into docs/engine.md")
+    given = parser.parse_args(arguments)
+    found = []
+    for run in runs(given.sizes, given.bus, given.latency, given.reads):
+        found.append(run)
+        print("  ".join(run.row()), flush=True)
+    least = min(found, key=lambda run: run.products_per_cycle)
+    said = f"{least.row()[6]} of the peak or more; the least: {least.row()[0]} at a latency of {least.latency}"
+    if given.update_docs:
+        note = f"{_ROWS} x {_COLUMNS} lanes; the engine and its memory have up to {given.reads} bursts on their way."
+        table = Table(_HEADINGS, [run.row() for run in found])
+        publish(measured("engine", ["lab.engine", "hdl"], conclusion=said, note=note, tables=(table,)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
