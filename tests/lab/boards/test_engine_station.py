@@ -1,12 +1,14 @@
 """The matrix engine of a board: the driver multiplies through the two pins of the serial line."""
 
+import time
+
 import numpy as np
 import pytest
 
 import golden
 from golden import CBFLOAT16
 from hdl.bridge.system import EngineSystem
-from hdl.engine import CommandFailed, Engine, TransportError, serial_line
+from hdl.engine import CommandFailed, Engine, TransportError
 from hdl.engine.serial_line import SerialBridge
 from hdl.matrix_engine.registers import EngineError
 from lab.boards.board import BOARDS, engine_of
@@ -36,7 +38,7 @@ def with_driver(board, monkeypatch):
     def run(use, spoilt=lambda line: line):
         async def testbench(ctx):
             line = spoilt(Line(ctx, station, bit=CLOCK // BAUD, patience=20_000))
-            monkeypatch.setattr(serial_line.time, "sleep", lambda seconds: line.pass_cycles(round(seconds * CLOCK)))
+            monkeypatch.setattr(time, "sleep", lambda seconds: line.pass_cycles(round(seconds * CLOCK)))
             use(SerialBridge(line), line)
 
         simulator.run(testbench)
