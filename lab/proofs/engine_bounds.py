@@ -3,7 +3,7 @@
 By induction over cycles, as in `lab.proofs.along_model`, each part beside a model of its own, with a reset in any
 cycle:
 
-- *checker*: a command that it accepts has matrices that end within memory, and D lies apart from A and B. The ends are
+- *checker*: a command that it accepts has matrices that end within memory, and D lies apart from A, B and C. The ends are
   exact integers: ``address + (batches - 1) * batch stride + (rows - 1) * row stride + bytes of a row``.
 - *command*: what runs was accepted, and keeps its value until all parts have finished.
 - *tiler*: lines and blocks come in the order of the contract's loops, each once, and none is left out. A line lies
@@ -19,8 +19,7 @@ What one part shows of its outputs is what the next one assumes of its inputs. S
 the released engine; reader and writer are proven for both widths of the bus. *arithmetic* proves for small
 numbers what the others assume of products.
 
-It says nothing about values, nor about an end, nor about reads of C: the engine here is one without C. The regression
-judges these.
+It says nothing about values, nor about an end: the regression does.
 """
 
 from __future__ import annotations
@@ -56,8 +55,8 @@ PARTS: dict[str, tuple[Callable[[EngineParameters], Bounds], bool]] = {
     "writer": (Written, True),
 }
 _WIDTHS = (64, 128)
-#: Without C. The parts pass flags and values on, which are not looked at.
-_PLAIN = {"flags": False, "initial": False}
+#: The parts pass flags and values on, which are not looked at.
+_PLAIN = {"flags": False}
 
 
 def parameters_of(bus_width: int) -> EngineParameters:

@@ -16,10 +16,14 @@ from amaranth.lib.wiring import In
 from hdl.matrix_engine.checker import Checker
 from hdl.matrix_engine.parameters import EngineParameters
 from hdl.matrix_engine.ports import command_layout
+from hdl.matrix_engine.registers import Initial
 from lab.proofs.along_engine.matrices import EXACT, SIZES, Bounds, Matrix, accepted
 from lab.proofs.along_model.record import Condition
 
 __all__ = ["Checked"]
+
+#: In which the matrices are looked at.
+_ORDER = ("d", "c", "a", "b")
 
 
 class Checked(Bounds):
@@ -125,10 +129,12 @@ class Checked(Bounds):
             yield f"{size} fits", ~works | (checker.error != 0) | fits
             if size != "k":
                 yield f"{size} is not 0", ~looks | (held[size] != 0)
+        yield "kind of c", ~works | (checker.error != 0) | (held.options.initial <= Initial.ROW)
         yield "no error yet", ~looks | (checker.error == 0)
         yield "d comes first", ~checker.fsm.ongoing("FIRST") | self._is_at("d")
         yield "a matrix", ~looks | reduce(or_, map(self._is_at, SIZES))
-        yield "products", ~looks | self._is_at("d") | (held.k != 0)
+        for name in _ORDER[1:]:
+            yield f"{name} is used", ~looks | ~self._is_at(name) | ~self.matrices[name].is_unused
 
     def _multiplication(self, left: Signal, factor: Signal, moved: Signal, steps: Signal) -> Iterator[Condition]:
         checker, size_bits = self.checker, self.parameters.size_bits
@@ -151,23 +157,22 @@ class Checked(Bounds):
     def _so_far(self) -> Iterator[Condition]:
         """Yield what has been found of matrices that were looked at."""
         checker, limit = self.checker, 1 << self.parameters.address_bits
-        order = list(SIZES)
         looks = ~checker.fsm.ongoing("IDLE") & ~checker.fsm.ongoing("FIRST")
         is_over = checker.fsm.ongoing("NEXT") | checker.fsm.ongoing("END")
-        d, which = self.matrices["d"], Value.cast(checker.which)
+        d = self.matrices["d"]
         is_good = looks & (checker.error == 0) & ~checker.o.payload.is_void
-        for place, name in enumerate(order):
+        for place, name in enumerate(_ORDER):
             matrix = self.matrices[name]
-            was_seen = is_good & ((which > place) | ((which == place) & is_over))
+            is_beyond = reduce(or_, map(self._is_at, _ORDER[place + 1 :]), C(0, 1))
+            was_seen = is_good & (is_beyond | (self._is_at(name) & is_over))
             fits = matrix.end <= limit
             if name == "d":
                 found = fits & (checker.d_start == matrix.address) & (checker.d_end == matrix.end)
             else:
-                # With K = 0 neither A nor B is looked at.
-                found = (self.held.k == 0) | (fits & matrix.is_apart(d))
+                found = matrix.is_unused | (fits & matrix.is_apart(d))
             yield f"{name} was judged", ~was_seen | found
         last = is_good & checker.fsm.ongoing("END")
-        yield "all were judged", ~last | Mux(self.held.k == 0, C(1, 1), self._is_at(order[-1]))
+        yield "all were judged", ~last | self._is_at(_ORDER[-1]) | (self._is_at("a") & (self.held.k == 0))
 
 
 def _products(parameters: EngineParameters) -> data.StructLayout:

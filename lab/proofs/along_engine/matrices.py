@@ -16,14 +16,14 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
 from hdl.matrix_engine.parameters import EngineParameters
-from hdl.matrix_engine.registers import FORMAT_CODES
+from hdl.matrix_engine.registers import FORMAT_CODES, Initial
 from lab.proofs.along_model.induction import MOST
 from lab.proofs.along_model.record import Condition
 
 __all__ = ["EXACT", "SIZES", "Bounds", "Matrix", "Place", "accepted", "all_of", "ends_layout", "times"]
 
-#: Rows and columns of each matrix. D comes first: the checker looks at it first, and the others must lie apart from it.
-SIZES = {"d": ("m", "n"), "a": ("m", "k"), "b": ("k", "n")}
+#: Rows and columns of each matrix, in the order of the checker's codes. The others must lie apart from D.
+SIZES = {"d": ("m", "n"), "a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")}
 #: Bits of an exact address, whatever the registers hold.
 EXACT = 68
 
@@ -58,22 +58,30 @@ class Matrix:
     row_stride, batch_stride : Value
     is_transposed, is_wide : Value
         Its elements have 4 bytes, otherwise 2.
+    is_unused : Value
+        The command has no elements of it.
     """
 
     def __init__(self, command: Any, end: Value, name: str) -> None:
         options = command.options
         of_rows, of_columns = SIZES[name]
+        # The outer format of level 2 is that of the operands.
+        outer_is_wide = options.level != 2
+        self.is_transposed: Value = C(0, 1)
+        self.is_unused: Value = C(0, 1)
         if name == "d":
-            self.is_transposed: Value = C(0, 1)
-            # The outer format of level 2 is that of the operands.
             converted = options.d_format == FORMAT_CODES["float32"]
-            self.is_wide: Value = Mux(options.d_converted, converted, options.level != 2)
+            self.is_wide: Value = Mux(options.d_converted, converted, outer_is_wide)
+        elif name == "c":
+            self.is_wide, self.is_unused = outer_is_wide, options.initial == Initial.NONE
         else:
             self.is_transposed = options[f"{name}_transposed"]
-            self.is_wide = options[f"{name}_float32"]
+            self.is_wide, self.is_unused = options[f"{name}_float32"], command.k == 0
         self.address = Cat(command[f"{name}_address"], command[f"{name}_address_high"])
         self.row_stride, self.batch_stride = command[f"{name}_row_stride"], command[f"{name}_batch_stride"]
         self.rows = Mux(self.is_transposed, command[of_columns], command[of_rows])
+        if name == "c":
+            self.rows = Mux(options.initial == Initial.ROW, 1, self.rows)
         self.columns = Mux(self.is_transposed, command[of_rows], command[of_columns])
         self.end, self.batches = end, command.batches
 
@@ -92,12 +100,11 @@ def accepted(command: Any, matrices: Mapping[str, Matrix], parameters: EnginePar
         yield f"{size} fits", command[size] < 1 << parameters.size_bits
         if size != "k":
             yield f"{size} is not 0", command[size] != 0
+    yield "kind of c", command.options.initial <= Initial.ROW
     for name, matrix in matrices.items():
-        # With K = 0 neither A nor B is read.
-        is_unused = (command.k == 0) if name != "d" else C(0, 1)
-        yield f"{name} within memory", is_unused | (matrix.end <= 1 << parameters.address_bits)
+        yield f"{name} within memory", matrix.is_unused | (matrix.end <= 1 << parameters.address_bits)
         if name != "d":
-            yield f"{name} apart from d", is_unused | matrix.is_apart(matrices["d"])
+            yield f"{name} apart from d", matrix.is_unused | matrix.is_apart(matrices["d"])
 
 
 class Place:

@@ -8,11 +8,12 @@ import enum
 from collections.abc import Iterator
 from typing import Any
 
-from amaranth import C, Module, Mux, Signal, Value
+from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In
 
 from hdl.matrix_engine.parameters import EngineParameters
 from hdl.matrix_engine.ports import command_layout
+from hdl.matrix_engine.registers import Initial
 from hdl.matrix_engine.tiler import Tiler
 from lab.proofs.along_engine.matrices import Bounds, Matrix, Place, accepted, all_of, ends_layout
 from lab.proofs.along_model.record import Condition
@@ -28,6 +29,7 @@ class _Phase(enum.IntEnum):
     A = 2
     B = 3
     STEP = 4
+    C = 5
 
 
 class _Operand:
@@ -38,7 +40,7 @@ class _Operand:
     of_batch, block, slice, line : Place
         The first element of the matrix, of the block, of the slice, of the line.
     row : Place
-        For D: the first element of the row of blocks.
+        For C and D: the first element of the row of blocks.
     """
 
     def __init__(self, walk: Walk, name: str) -> None:
@@ -80,11 +82,13 @@ class Walk(Bounds):
         self.phase = Signal(_Phase)
         #: Places in the loops: rows and columns of D, products; lines of the operand that were handed on.
         self.i, self.j, self.k, self.line = (Signal(size, name=name) for name in ("i", "j", "k", "line"))
+        #: The line of C is the one for the upper halves of float32.
+        self.is_upper = Signal()
 
     def observe(self, m: Module, platform: object) -> tuple[Any, Any, Any]:
         tiler, command = self.tiler, self.held
         m.submodules.tiler = tiler.elaborate(platform)
-        self.a, self.b, self.d = (_Operand(self, name) for name in "abd")
+        self.a, self.b, self.c, self.d = (_Operand(self, name) for name in "abcd")
         with m.If((self.phase == _Phase.DONE) & ~self.start):
             m.d.sync += [command.eq(self.command), self.held_ends.eq(self.ends)]
         m.d.comb += [
@@ -103,7 +107,7 @@ class Walk(Bounds):
         )
         self._advance(m)
         begins = (self.phase == _Phase.DONE) & self.start
-        matrices = {each.name: each.matrix for each in (self.d, self.a, self.b)}
+        matrices = {each.name: each.matrix for each in (self.d, self.a, self.b, self.c)}
         is_accepted = all_of(*(value for _, value in accepted(command, matrices, p)))
         legal = [~begins | is_accepted, *self._arithmetic()]
         conditions = [("accepted", (self.phase == _Phase.DONE) | is_accepted), *self._places(), *self._registers()]
@@ -111,16 +115,24 @@ class Walk(Bounds):
 
     def _advance(self, m: Module) -> None:
         """The loops: batches, rows of blocks, blocks, slices, operands, lines."""
-        phase, tiler, a, b, d = self.phase, self.tiler, self.a, self.b, self.d
+        phase, tiler, a, b, c, d = self.phase, self.tiler, self.a, self.b, self.c, self.d
+        then = Mux(self.held.k == 0, _Phase.STEP, _Phase.A)
         with m.Switch(phase):
             with m.Case(_Phase.DONE), m.If(self.start):
                 m.d.sync += [phase.eq(_Phase.BLOCK), self.i.eq(0), self.j.eq(0), self.k.eq(0)]
-                for place in (a.of_batch, a.block, b.of_batch, b.block, d.of_batch, d.row, d.block):
-                    m.d.sync += place.begin()
+                for operand in (a, b, c, d):
+                    for place in (operand.of_batch, operand.row, operand.block):
+                        m.d.sync += place.begin()
             with m.Case(_Phase.BLOCK), m.If(tiler.blocks.valid & self.blocks_ready):
-                m.d.sync += [phase.eq(Mux(self.held.k == 0, _Phase.STEP, _Phase.A)), self.line.eq(0)]
+                m.d.sync += [phase.eq(Mux(c.matrix.is_unused, then, _Phase.C)), self.line.eq(0), self.is_upper.eq(0)]
                 m.d.sync += [each for its in (a, b) for each in its.slice.becomes(its.block)]
-                m.d.sync += a.line.becomes(a.block)
+                m.d.sync += [each for its in (a, c) for each in its.line.becomes(its.block)]
+            with m.Case(_Phase.C), m.If(tiler.lines.valid & self.lines_ready):
+                m.d.sync += self.is_upper.eq(c.matrix.is_wide & ~self.is_upper)
+                with m.If(self.is_upper | ~c.matrix.is_wide):
+                    m.d.sync += [self.line.eq(self.line + 1), *c.line.becomes(c.line, rows=1)]
+                    with m.If(self.line + 1 == self._lines_of_c()):
+                        m.d.sync += [self.line.eq(0), phase.eq(then)]
             with m.Case(_Phase.A, _Phase.B):
                 is_a = phase == _Phase.A
                 with m.If(tiler.lines.valid & self.lines_ready):
@@ -133,7 +145,7 @@ class Walk(Bounds):
                 self._step(m)
 
     def _step(self, m: Module) -> None:
-        p, command, a, b, d = self.parameters, self.held, self.a, self.b, self.d
+        p, command, a, b, c, d = self.parameters, self.held, self.a, self.b, self.c, self.d
         with m.If(self.k + p.depth < command.k):
             m.d.sync += [self.k.eq(self.k + p.depth), self.phase.eq(_Phase.A)]
             for place in (a.slice, a.line):
@@ -142,15 +154,17 @@ class Walk(Bounds):
         with m.Elif(self.j + p.block_columns < command.n):
             m.d.sync += [self.j.eq(self.j + p.block_columns), self.k.eq(0), self.phase.eq(_Phase.BLOCK)]
             m.d.sync += b.block.becomes_along(b.block, b.is_transposed, p.block_columns)
-            m.d.sync += d.block.becomes(d.block, columns=p.block_columns)
+            m.d.sync += [each for its in (c, d) for each in its.block.becomes(its.block, columns=p.block_columns)]
         with m.Elif(self.i + p.block_rows < command.m):
             m.d.sync += [self.i.eq(self.i + p.block_rows), self.j.eq(0), self.k.eq(0), self.phase.eq(_Phase.BLOCK)]
             m.d.sync += [*a.block.becomes_along(a.block, ~a.is_transposed, p.block_rows), *b.block.becomes(b.of_batch)]
             for place in (d.row, d.block):
                 m.d.sync += place.becomes(d.row, rows=p.block_rows)
+            for place in (c.row, c.block):
+                m.d.sync += place.becomes(c.row, rows=Mux(self._has_rows_of_c, p.block_rows, 0))
         with m.Else():
             m.d.sync += [self.i.eq(0), self.j.eq(0), self.k.eq(0)]
-            for operand in (a, b, d):
+            for operand in (a, b, c, d):
                 for place in (operand.of_batch, operand.row, operand.block):
                     m.d.sync += place.becomes(operand.of_batch, batches=1)
             is_last = a.of_batch.batch + 1 == command.batches
@@ -162,30 +176,46 @@ class Walk(Bounds):
     def _lines_of_b(self) -> Value:
         return Mux(self.b.matrix.is_transposed, self.n_here, self.k_here)
 
+    def _lines_of_c(self) -> Value:
+        return Mux(self._has_rows_of_c, self.m_here, 1)
+
+    @property
+    def _has_rows_of_c(self) -> Value:
+        """C is a matrix, otherwise a row or not there."""
+        return Value.cast(self.held.options.initial == Initial.MATRIX)
+
     def _arithmetic(self) -> Iterator[Value]:
         """Yield what holds of places that are exact, which those of an earlier command are not: see `Place`."""
         line, block, phase = self.tiler.lines.payload, self.tiler.blocks.payload, self.phase
-        for operand, its in ((self.a, _Phase.A), (self.b, _Phase.B)):
+        for operand, its in ((self.a, _Phase.A), (self.b, _Phase.B), (self.c, _Phase.C)):
             yield (phase != its) | operand.line.is_inside(C(1, 1), line.count)
         yield (phase != _Phase.BLOCK) | self.d.block.is_inside(block.rows, block.columns)
 
     def _places(self) -> Iterator[Condition]:
         """Yield where the model can be."""
         runs, command, phase = self.phase != _Phase.DONE, self.held, self.phase
-        yield "a phase", phase <= _Phase.STEP
+        yield "a phase", phase <= _Phase.C
         yield "i", ~runs | (self.i < command.m)
         yield "j", ~runs | (self.j < command.n)
         yield "k", ~runs | (self.k < command.k) | ((self.k == 0) & (command.k == 0))
         yield "first k of a block", (phase != _Phase.BLOCK) | (self.k == 0)
         yield "lines of a slice", (phase != _Phase.STEP) | (self.line == 0)
-        a, b, d = self.a, self.b, self.d
+        a, b, c, d = self.a, self.b, self.c, self.d
         computes = (phase != _Phase.DONE) & (phase != _Phase.BLOCK)
-        of_a, of_b = (phase == _Phase.A), (phase == _Phase.B)
+        of_a, of_b, of_c = (phase == _Phase.A), (phase == _Phase.B), (phase == _Phase.C)
         none = C(0, 1)
+        row_of_c = Mux(self._has_rows_of_c, self.i, 0)
+        yield "c is used", ~of_c | ~c.matrix.is_unused
+        yield "upper halves", ~of_c | ~self.is_upper | c.matrix.is_wide
+        yield "a and b wait for c", ~of_c | (a.line.is_same(a.slice) & (self.k == 0))
         for what, is_there, place, row, column in (
             ("matrix of a", runs, a.of_batch, none, none),
             ("matrix of b", runs, b.of_batch, none, none),
+            ("matrix of c", runs, c.of_batch, none, none),
             ("matrix of d", runs, d.of_batch, none, none),
+            ("row of c", runs, c.row, row_of_c, none),
+            ("block of c", runs, c.block, row_of_c, self.j),
+            ("line of c", of_c, c.line, c.block.row + self.line, c.block.column),
             ("row of d", runs, d.row, self.i, none),
             ("block of d", runs, d.block, self.i, self.j),
             ("block of a", runs, a.block, *_stored(a, self.i, none)),
@@ -200,19 +230,28 @@ class Walk(Bounds):
         for name, its, lines in (("a", of_a, self._lines_of_a()), ("b", of_b, self._lines_of_b())):
             yield f"lines of {name} to come", ~its | (self.line < lines)
             yield f"products of {name}", ~its | (command.k != 0)
+        yield "lines of c to come", ~of_c | (self.line < self._lines_of_c())
 
     def _registers(self) -> Iterator[Condition]:
         """Yield what the tiler's registers hold at each place."""
-        tiler, command, phase, a, b, d = self.tiler, self.held, self.phase, self.a, self.b, self.d
-        on = {name: tiler.fsm.ongoing(name) for name in ("IDLE", "MATRIX", "ROW", "BLOCK", "SLICE", "A", "B", "STEP")}
+        tiler, command, phase = self.tiler, self.held, self.phase
+        a, b, c, d = self.a, self.b, self.c, self.d
+        states = ("IDLE", "MATRIX", "ROW", "BLOCK", "INITIAL", "C", "SLICE", "A", "B", "STEP")
+        on = {name: tiler.fsm.ongoing(name) for name in states}
         yield "done", (on["IDLE"] == (phase == _Phase.DONE)) & (tiler.is_done == on["IDLE"])
         yield "block", (on["MATRIX"] | on["ROW"] | on["BLOCK"]) == (phase == _Phase.BLOCK)
+        yield "lines of c", (on["INITIAL"] | on["C"]) == (phase == _Phase.C)
         yield "lines of a", (on["A"] | (on["SLICE"] & (command.k != 0))) == (phase == _Phase.A)
         yield "lines of b", on["B"] == (phase == _Phase.B)
         yield "step", (on["STEP"] | (on["SLICE"] & (command.k == 0))) == (phase == _Phase.STEP)
         begins, begins_row = on["MATRIX"], on["MATRIX"] | on["ROW"]
-        yield "matrix begins", ~begins | (a.block.is_same(a.of_batch) & d.row.is_same(d.of_batch) & (self.i == 0))
-        yield "row begins", ~begins_row | (b.block.is_same(b.of_batch) & d.block.is_same(d.row) & (self.j == 0))
+        yield "matrix begins", ~begins | (
+            a.block.is_same(a.of_batch) & c.row.is_same(c.of_batch) & d.row.is_same(d.of_batch) & (self.i == 0)
+        )
+        yield "row begins", ~begins_row | (
+            b.block.is_same(b.of_batch) & c.block.is_same(c.row) & d.block.is_same(d.row) & (self.j == 0)
+        )
+        yield "c begins", ~on["INITIAL"] | (c.line.is_same(c.block) & (self.line == 0) & ~self.is_upper)
         slice_begins = on["SLICE"] & (phase == _Phase.A)
         yield "slice begins", ~slice_begins | (a.line.is_same(a.slice) & (self.line == 0))
         in_matrix, in_row = ~(on["IDLE"] | on["MATRIX"]), ~(on["IDLE"] | on["MATRIX"] | on["ROW"])
@@ -222,10 +261,15 @@ class Walk(Bounds):
         yield "left of n", ~in_row | (tiler.n == command.n - self.j)
         yield "left of k", ~in_block | (tiler.k == command.k - self.k)
         yield "line", ~(on["A"] | on["B"]) | (tiler.lines.payload.index == self.line)
+        yield "line of c", ~on["C"] | (tiler.lines.payload.index == Cat(self.is_upper, self.line))
         for name, is_there, register, place in (
             ("matrix of a", ~on["IDLE"], tiler.a_matrix, a.of_batch),
             ("matrix of b", ~on["IDLE"], tiler.b_matrix, b.of_batch),
+            ("matrix of c", ~on["IDLE"], tiler.c_matrix, c.of_batch),
             ("matrix of d", ~on["IDLE"], tiler.d_matrix, d.of_batch),
+            ("row of blocks of c", in_matrix, tiler.c_row, c.row),
+            ("block of c", in_row, tiler.c_block, c.block),
+            ("line of c", on["C"], tiler.at, c.line),
             ("block of a", in_matrix, tiler.a_block, a.block),
             ("block of b", in_row, tiler.b_block, b.block),
             ("row of blocks of d", in_matrix, tiler.d_row, d.row),
@@ -239,21 +283,24 @@ class Walk(Bounds):
 
     def _lines(self) -> Iterator[Condition]:
         """Yield that a line is the next one of the contract, and lies within its matrix."""
-        line, is_there, a, b = self.tiler.lines.payload, self.tiler.lines.valid, self.a, self.b
-        yield "line is due", ~is_there | (self.phase == Mux(line.is_b, _Phase.B, _Phase.A))
-        for operand, its, is_across, count in (
-            (a, ~line.is_b, a.is_transposed, Mux(a.is_transposed, self.m_here, self.k_here)),
-            (b, line.is_b, ~b.is_transposed, Mux(b.is_transposed, self.k_here, self.n_here)),
+        line, is_there, a, b, c = self.tiler.lines.payload, self.tiler.lines.valid, self.a, self.b, self.c
+        yield "line is due", ~is_there | (self.phase == Mux(line.is_c, _Phase.C, Mux(line.is_b, _Phase.B, _Phase.A)))
+        yield "line of c is for the panel of b", ~is_there | ~line.is_c | line.is_b
+        for operand, its, is_across, count, number in (
+            (a, ~line.is_b, a.is_transposed, Mux(a.is_transposed, self.m_here, self.k_here), self.line),
+            (b, line.is_b & ~line.is_c, ~b.is_transposed, Mux(b.is_transposed, self.k_here, self.n_here), self.line),
+            (c, line.is_c, C(1, 1), self.n_here, Cat(self.is_upper, self.line)),
         ):
             name, matrix, offered = operand.name, operand.matrix, is_there & its
-            kind = (line.is_across == is_across) & (line.is_float32 == matrix.is_wide) & (line.index == self.line)
+            kind = (line.is_across == is_across) & (line.is_float32 == matrix.is_wide) & (line.index == number)
             yield f"kind of a line of {name}", ~offered | kind
             yield f"elements of a line of {name}", ~offered | (line.count == count)
             yield f"elements within {name}", ~offered | operand.line.is_within(C(1, 1), line.count)
             yield f"address of a line of {name}", ~offered | (line.address == operand.line.address)
             inside = operand.line.ends_before(C(1, 1), line.count, address=line.address)
             yield f"line within {name}", ~offered | inside
-        ends = line.is_b & (self.line + 1 == self._lines_of_b())
+        ends_c = (self.is_upper | ~c.matrix.is_wide) & (self.line + 1 == self._lines_of_c())
+        ends = Mux(line.is_c, ends_c, line.is_b & (self.line + 1 == self._lines_of_b()))
         yield "line ends the slice", ~is_there | (line.ends == ends)
 
     def _blocks(self) -> Iterator[Condition]:
