@@ -3,8 +3,8 @@
 By induction over cycles, as in `lab.proofs.along_model`, each part beside a model of its own, with a reset in any
 cycle:
 
-- *checker*: a command that it accepts has matrices that end within memory, and D lies apart from A, B and C. The ends are
-  exact integers: ``address + (batches - 1) * batch stride + (rows - 1) * row stride + bytes of a row``.
+- *checker*: a command that it accepts has matrices that end within memory, and D lies apart from A, B and C. The ends
+  are exact integers: ``address + (batches - 1) * batch stride + (rows - 1) * row stride + bytes of a row``.
 - *command*: what runs was accepted, and keeps its value until all parts have finished.
 - *tiler*: lines and blocks come in the order of the contract's loops, each once, and none is left out. A line lies
   within a stored row of its matrix, a block within D.

@@ -245,11 +245,15 @@ class Walk(Bounds):
         yield "lines of b", on["B"] == (phase == _Phase.B)
         yield "step", (on["STEP"] | (on["SLICE"] & (command.k == 0))) == (phase == _Phase.STEP)
         begins, begins_row = on["MATRIX"], on["MATRIX"] | on["ROW"]
-        yield "matrix begins", ~begins | (
-            a.block.is_same(a.of_batch) & c.row.is_same(c.of_batch) & d.row.is_same(d.of_batch) & (self.i == 0)
+        yield (
+            "matrix begins",
+            ~begins
+            | (a.block.is_same(a.of_batch) & c.row.is_same(c.of_batch) & d.row.is_same(d.of_batch) & (self.i == 0)),
         )
-        yield "row begins", ~begins_row | (
-            b.block.is_same(b.of_batch) & c.block.is_same(c.row) & d.block.is_same(d.row) & (self.j == 0)
+        yield (
+            "row begins",
+            ~begins_row
+            | (b.block.is_same(b.of_batch) & c.block.is_same(c.row) & d.block.is_same(d.row) & (self.j == 0)),
         )
         yield "c begins", ~on["INITIAL"] | (c.line.is_same(c.block) & (self.line == 0) & ~self.is_upper)
         slice_begins = on["SLICE"] & (phase == _Phase.A)

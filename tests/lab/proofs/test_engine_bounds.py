@@ -6,6 +6,7 @@ import pytest
 from amaranth.sim import Simulator
 
 from hdl.matrix_engine.parameters import EngineParameters
+from hdl.matrix_engine.registers import Initial
 from lab.mutants.table import pinned
 from lab.proofs.along_engine.matrices import SIZES
 from lab.proofs.along_engine.walk import Walk
@@ -14,20 +15,22 @@ from lab.proofs.catalogue import proofs
 from lab.proofs.engine_bounds import PARTS
 
 ONES = (1 << MOST) - 1
-#: Blocks of 8 x 8 and slices of 8, so that small matrices have several.
-SMALL = EngineParameters(rows=2, columns=2, registers=16, depth=8)
+#: Blocks of 8 x 8 and slices of 16, so that small matrices have several.
+SMALL = EngineParameters(rows=2, columns=2, registers=16, depth=16)
 
 
 def command_of(chance):
     """Return a command that the checker accepts, and the ends of its matrices."""
     command = {name: chance.randint(1, 20) for name in ("m", "n")}
-    command |= {"k": chance.choice((0, 1, 8, 19)), "batches": chance.randint(1, 2)}
+    command |= {"k": chance.choice((0, 1, 16, 37)), "batches": chance.randint(1, 2)}
     options = {f"{name}_{what}": chance.randint(0, 1) for name in "ab" for what in ("transposed", "float32")}
-    options["level"] = chance.randint(0, 2)
+    options |= {"level": chance.randint(0, 2), "initial": chance.choice(list(Initial))}
     ends, at = {}, chance.randrange(0, 4096, 4)
     for name, (rows, columns) in SIZES.items():
         stored = [command[rows], command[columns]]
         stored = stored[::-1] if options.get(f"{name}_transposed") else stored
+        if name == "c" and options["initial"] == Initial.ROW:
+            stored[0] = 1
         size = 4 if options.get(f"{name}_float32", options["level"] != 2) else 2
         row = stored[1] * size + chance.randrange(0, 64, 4)
         batch = stored[0] * row + chance.randrange(0, 64, 4)
@@ -38,12 +41,14 @@ def command_of(chance):
 
 
 def lines_of(command):
-    """Return how many lines of A and of B a command needs."""
+    """Return how many lines of A, B and C a command needs."""
     m, n, k = (command[name] for name in ("m", "n", "k"))
-    blocks = [(min(8, m - i), min(8, n - j), min(8, k - at)) for i in range(0, m, 8) for j in range(0, n, 8)
-              for at in range(0, k, 8)]  # fmt: skip
+    blocks = [(min(8, m - i), min(8, n - j), min(16, k - at)) for i in range(0, m, 8) for j in range(0, n, 8)
+              for at in range(0, k, 16)]  # fmt: skip
     options = command["options"]
+    rows_of_c = {Initial.NONE: 0, Initial.ROW: -(-m // 8), Initial.MATRIX: m}[options["initial"]] * -(-n // 8)
     return {
+        "c": command["batches"] * rows_of_c * (1 if options["level"] == 2 else 2),
         "a": command["batches"] * sum(here[2 if options["a_transposed"] else 0] for here in blocks),
         "b": command["batches"] * sum(here[1 if options["b_transposed"] else 2] for here in blocks),
     }
@@ -54,9 +59,9 @@ def test_walk_of_random_commands_meets_premises_conditions_and_claims_and_hands_
     chance, top = random.Random(1), Walk(SMALL)
 
     async def testbench(ctx):
-        for _ in range(6):
+        for _ in range(9):
             command, ends = command_of(chance)
-            lines = {"a": 0, "b": 0}
+            lines = {"a": 0, "b": 0, "c": 0}
             ctx.set(top.command, command)
             ctx.set(top.ends, ends)
             ctx.set(top.start, 0)
@@ -69,7 +74,8 @@ def test_walk_of_random_commands_meets_premises_conditions_and_claims_and_hands_
                 for kind in ("conditions", "claims"):
                     assert ctx.get(getattr(top, kind)) == ONES, top.names[kind]
                 if ctx.get(top.tiler.lines.valid) and ctx.get(top.lines_ready):
-                    lines["b" if ctx.get(top.tiler.lines.payload.is_b) else "a"] += 1
+                    line = top.tiler.lines.payload
+                    lines["c" if ctx.get(line.is_c) else "b" if ctx.get(line.is_b) else "a"] += 1
                 await ctx.tick()
                 ctx.set(top.start, 0)
                 if ctx.get(top.tiler.is_done):
