@@ -21,7 +21,7 @@ __all__ = ["MEMORY", "EngineBench", "Refused"]
 #: Bytes of memory.
 MEMORY = 1 << 16
 _CYCLE = 2
-#: Cycles; the largest commands take 60,000 while every channel pauses in most of them.
+#: Cycles; the largest commands take long while every channel pauses most of the time.
 _PATIENCE = 120_000
 
 
