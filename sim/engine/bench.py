@@ -21,7 +21,8 @@ __all__ = ["MEMORY", "EngineBench", "Refused"]
 #: Bytes of memory.
 MEMORY = 1 << 16
 _CYCLE = 2
-_PATIENCE = 40_000
+#: Cycles; the largest commands take long while every channel pauses most of the time.
+_PATIENCE = 120_000
 
 
 class Refused(Exception):

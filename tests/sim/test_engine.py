@@ -76,7 +76,9 @@ FAULTS = {
         "sequencer.py", "Sequencer", "passes = self.passes if parameters.initial else C(0, 1)", "passes = C(0, 1)",
         "kind",
     ),
-    "halves of C swapped": ("narrow.py", "Narrow", "at + controls.is_high", "at + ~controls.is_high", "kind"),
+    "halves of C swapped": (
+        "loader.py", "Loader", "narrow.is_high.eq(its.line.index[0])", "narrow.is_high.eq(~its.line.index[0])", "kind",
+    ),
     "NaN of C kept by a conversion": (
         "empty.py", "empty_result", "Mux(is_converted & its_class.is_nan, fmt.nan, own)", "own", "kind",
     ),
