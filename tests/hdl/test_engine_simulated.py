@@ -174,12 +174,11 @@ def test_latency_of_the_memory_costs_cycles_and_changes_no_bit(engine, latency):
         assert (other.counters()["cycles"] > usual) == (latency > 20)
 
 
-def test_simulation_is_compiled_once(engine, monkeypatch):
-    folder = ROOT / "build" / "compiled"
-    before = {*folder.iterdir()}
+def test_simulation_is_compiled_once(engine, monkeypatch, capsys):
     with Engine.simulated(**SMALL) as again:
         assert again.info()["rows"] == 2
-    assert {*folder.iterdir()} == before
+    # Other processes may compile into the same folder; compiling takes long enough to be said.
+    assert "compiling" not in capsys.readouterr().err
     monkeypatch.setenv("CXX", "false")
     with pytest.raises(RuntimeError, match=r"false .* failed with status 1"):
         Engine.simulated(**SMALL, size_bits=7)
