@@ -10,6 +10,8 @@ from sim.counts import CLEAR_ADDRESS, COUNTER_ADDRESSES, COUNTER_BITS, COUNTERS
 #: Cycles of traffic while the unit works, in which the counters move now and then.
 WORKS = 600
 LARGEST = (1 << COUNTER_BITS) - 1
+#: Bits of a counter that are added at once, in a unit of one lane.
+LOW_BITS = 6
 
 
 class Pin:
@@ -25,6 +27,24 @@ class Pin:
     @value.setter
     def value(self, given) -> None:
         self.now = getattr(given, "value", given)
+
+
+class Part:
+    """Bits of a counter, which are set by themselves."""
+
+    def __init__(self, whole: Pin, start: int, width: int) -> None:
+        self._whole, self._start, self._mask = whole, start, (1 << width) - 1 << start
+
+    def __len__(self) -> int:
+        return self._mask.bit_count()
+
+    @property
+    def value(self):
+        return Seen((self._whole.now & self._mask) >> self._start)
+
+    @value.setter
+    def value(self, given) -> None:
+        self._whole.now = self._whole.now & ~self._mask | getattr(given, "value", given) << self._start
 
 
 class Seen(int):
@@ -60,7 +80,9 @@ class Bus:
         self.counters, self.more = [Pin() for _ in COUNTERS], [Pin() for _ in COUNTERS]
         inside = SimpleNamespace()
         for name, counter, more in zip(COUNTERS, self.counters, self.more, strict=True):
-            setattr(inside, name.replace(".", "_"), SimpleNamespace(value=counter))
+            parts = {"low": Part(counter, 0, LOW_BITS), "high": Part(counter, LOW_BITS, COUNTER_BITS - LOW_BITS)}
+            parts |= {name: Pin() for name in ("next_high", "carry", "waits", "adds")}
+            setattr(inside, name.replace(".", "_"), SimpleNamespace(**parts))
             setattr(inside, f"counted_{name.replace('.', '_')}", more)
         unit = SimpleNamespace(counting=inside, counts=Counts(self.counters))
         self.dut = SimpleNamespace(**{f"s_axil_{name}": pin for name, pin in self.pins.items()})
