@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.litex.judge import expected
-from lab.litex.soc import build, run
 from tools.errors import MeasurementError
 from tools.interrupts import ending_on_interrupt
 from tools.paths import folder_to_write
@@ -22,6 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.litex", description=__doc__)
     parser.add_argument("-o", "--output", type=folder_to_write, default=Path("build/litex"), metavar="FOLDER")
     given = parser.parse_args(arguments)
+    # Only the extra brings LiteX, and --help must not need it.
+    from lab.litex.soc import build, run
+
     try:
         found = run(build(given.output))
     except MeasurementError as error:
