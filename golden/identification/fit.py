@@ -19,7 +19,18 @@ from golden.presets import accumulators
 from golden.reduction import Reduction
 from golden.rounding import SUBNORMALS, Rounding
 
-__all__ = ["Candidate", "Examples", "fitted_accumulator", "fitted_disclosure", "fitted_preset", "fitted_reduction"]
+__all__ = [
+    "Candidate",
+    "Examples",
+    "Model",
+    "fitted_accumulator",
+    "fitted_disclosure",
+    "fitted_preset",
+    "fitted_reduction",
+    "guided",
+    "operand_bits",
+    "variations",
+]
 
 _INNER = (FP32, FP16, BF16, CBFLOAT16, CB16)
 # Passes over all parts of a rule; a rule that is right in few sums at first is no start.
@@ -34,12 +45,14 @@ _ROUNDINGS = (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO, Rounding.TO_ODD, None
 _BITS = (None, *range(1, 41))
 _RESULTS = (FP32, *(FloatFormat(f"e8m{bits}", 8, bits) for bits in range(22, 0, -1)))
 
+Model = Reduction | Accumulator
+
 
 @dataclass(frozen=True)
 class Candidate:
     """A model, and the share of the examples that it computes as the device does."""
 
-    model: Reduction | Accumulator
+    model: Model
     share: float
 
 
@@ -92,7 +105,7 @@ class Examples:
         """Return the device's results of a product that is among the examples."""
         return self.results[self.asked.index(probe)]
 
-    def failing(self, model: Reduction | Accumulator, *, rows: int) -> Examples:
+    def failing(self, model: Model, *, rows: int) -> Examples:
         """Return some sums of a column that the model computes otherwise: a few of each of two products."""
         asked, results = [], []
         for probe, result in zip(self.asked, self.results, strict=True):
@@ -112,7 +125,7 @@ class Examples:
         """Return these examples and one more product."""
         return Examples([*self.asked, probe], [*self.results, result], self.operand, self.out)
 
-    def computed(self, probe: Probe, model: Reduction | Accumulator) -> NDArray[Any]:
+    def computed(self, probe: Probe, model: Model) -> NDArray[Any]:
         """Return what the model makes of a product."""
         options: dict[str, Any] = {"initial": probe.initial}
         if not isinstance(model, Reduction):
@@ -120,7 +133,7 @@ class Examples:
         result: NDArray[Any] = matmul(probe.a, probe.b, operand=self.operand, reduction=model, **options)
         return self.plain(result)
 
-    def share(self, model: Reduction | Accumulator, *, at_least: float = 0.0) -> float:
+    def share(self, model: Model, *, at_least: float = 0.0) -> float:
         """Return the share of equal results; no more than `at_least` as soon as it cannot become larger."""
         wrong, allowed = 0, (1.0 - at_least) * self.count
         for probe, result in zip(self.asked, self.results, strict=True):
@@ -180,14 +193,14 @@ def fitted_disclosure(examples: Examples) -> Candidate | None:
 
 def fitted_preset(examples: Examples) -> Candidate | None:
     """Return the machine of `golden.accumulators` that computes all examples."""
-    bits, few = _operand_bits(examples), examples.first()
+    bits, few = operand_bits(examples), examples.first()
     for rule in accumulators.values():
         if rule.operand_bits == bits and few.share(rule) == 1.0 and examples.share(rule, at_least=0.5) == 1.0:
             return Candidate(rule, 1.0)
     return None
 
 
-def _operand_bits(examples: Examples) -> int:
+def operand_bits(examples: Examples) -> int:
     return 8 if examples.operand.width <= 8 else 16
 
 
@@ -211,7 +224,7 @@ def _sums(spec: FusedSum, *, is_join: bool, joint: bool) -> Iterator[FusedSum]:
             continue
 
 
-def _variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
+def variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
     """Return groups of rules that differ from this one in one part."""
 
     def changed(name: str, values: Iterable[Any]) -> list[Accumulator]:
@@ -251,7 +264,7 @@ def _improved(examples: Examples, start: Candidate) -> Candidate:
     best, joint = start, False
     for _ in range(_PASSES):
         before = best
-        for group in _variations(best.model, joint):  # type: ignore[arg-type]  # starts are accumulators
+        for group in variations(best.model, joint):  # type: ignore[arg-type]  # starts are accumulators
             for rule in group:
                 share = examples.share(rule, at_least=best.share)
                 if share > best.share:
@@ -265,7 +278,7 @@ def _improved(examples: Examples, start: Candidate) -> Candidate:
     return best
 
 
-def _guided(examples: Examples, few: Examples, start: Candidate) -> Candidate:
+def guided(examples: Examples, few: Examples, start: Candidate) -> Candidate:
     """Improve a rule on few sums; sums of the others on which it then fails join them."""
     working = few.some(_FIRST_ROWS // 4)
     found = start
@@ -282,7 +295,7 @@ def _guided(examples: Examples, few: Examples, start: Candidate) -> Candidate:
 
 def fitted_accumulator(examples: Examples, starts: Sequence[Accumulator]) -> Candidate | None:
     """Return the accumulator that computes most of the examples: one improved from a start or from the best preset."""
-    bits = _operand_bits(examples)
+    bits = operand_bits(examples)
     presets = [Candidate(rule, examples.share(rule)) for rule in accumulators.values() if rule.operand_bits == bits]
     few = examples.screened()
     own = [Candidate(rule, few.share(rule)) for rule in (replace(each, operand_bits=bits) for each in starts)]
@@ -292,7 +305,7 @@ def fitted_accumulator(examples: Examples, starts: Sequence[Accumulator]) -> Can
     ):
         if start.share < _HOPELESS:
             continue
-        found = _guided(examples, few, start)
+        found = guided(examples, few, start)
         if best is None or found.share > best.share:
             best = found
         if best.share == 1.0:

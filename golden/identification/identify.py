@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from golden.accumulator import Accumulator
 from golden.arrays.checks import as_codes, as_flag, as_format
 from golden.formats import FP32, FloatFormat
+from golden.identification.climb import Search
 from golden.identification.consistency import consistency, consistency_probes
 from golden.identification.device import Device, result_format
 from golden.identification.facts import fact_probes, facts
@@ -150,9 +151,10 @@ def concluded(
     if all((each == results[0].flat[0]).all() for each in results):
         found.insert(0, Finding("All results are equal: the device does not multiply."))
         is_steady = False
+    search = None if device is None else Search(device, operand, out)
     for _ in range(_ROUNDS):
         say(f"looking for a model of {examples.count:,} sums")
-        candidates = _candidates(examples, order, is_known=is_steady)
+        candidates = _candidates(examples, order, search, is_known=is_steady)
         best = max(candidates, key=lambda each: each.share)
         if best.share < 1.0 or not is_steady:
             break
@@ -194,7 +196,9 @@ def _order_finding(order: Order | None) -> Finding:
     return Finding(f"Order: {order.text()}.")
 
 
-def _candidates(examples: Examples, order: Order | None, *, is_known: bool) -> list[Candidate]:
+def _candidates(
+    examples: Examples, order: Order | None, search: Search | None, *, is_known: bool
+) -> list[Candidate]:
     period = None if order is None else order.period
     chunks: list[int | None] = [None, 1] if period in (None, 1) else [period, None]
     if order is None:
@@ -210,8 +214,11 @@ def _candidates(examples: Examples, order: Order | None, *, is_known: bool) -> l
     disclosure = fitted_disclosure(examples)
     if disclosure is not None:
         return [disclosure]
-    accumulator = fitted_accumulator(examples, structures(order) if order else [])
-    return [reduction, *([accumulator] if accumulator else [])]
+    searched = None if search is None else search.found(examples)
+    if searched is not None and searched.share == 1.0:
+        return [searched]
+    improved = fitted_accumulator(examples, structures(order) if order else [])
+    return [each for each in (reduction, improved, searched) if each is not None]
 
 
 def _nan_code(asked: Sequence[Probe], results: Sequence[NDArray[Any]], out: FloatFormat) -> int | None:

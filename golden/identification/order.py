@@ -169,12 +169,16 @@ def _blocks(period: int | None) -> Iterable[tuple[int, int | None]]:
             yield block, None if block == period else period
 
 
-def structures(order: Order) -> list[Accumulator]:
-    """Return accumulators whose sums have this order; how they round is a first guess."""
+def structures(order: Order, blocks: Iterable[tuple[int, int | None]] | None = None) -> list[Accumulator]:
+    """Return accumulators whose sums have this order; how they round is a first guess.
+
+    `blocks` has lengths of blocks and promotions; without it, all that fit the order's period are tried.
+    """
     found = []
+    blocks = _blocks(order.period) if blocks is None else blocks
     if not order.lost:
-        return [rule for block, promote in _blocks(order.period) for rule in _usual(block, promote)]
-    for block, promote in _blocks(order.period):
+        return [rule for block, promote in blocks for rule in _usual(block, promote)]
+    for block, promote in blocks:
         second = range(block, 2 * block)
 
         def lost(i: int, j: int, block: int = block) -> int:

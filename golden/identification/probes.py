@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from golden.arrays.conversion import encode
 from golden.formats import FloatFormat
 
-__all__ = ["BESIDE", "KINDS", "LONG", "PAIRS", "Probe", "hard_probe", "probes", "units"]
+__all__ = ["BESIDE", "KINDS", "LONG", "PAIRS", "Probe", "Terms", "hard_probe", "probes", "ranges", "units"]
 
 #: Products of a sum whose order is found pair by pair, and how far apart the two of a pair are at most.
 PAIRS, BESIDE = 128, 64
@@ -57,7 +57,7 @@ def _split(exponent: int) -> tuple[int, int]:
     return exponent - half, half
 
 
-class _Terms:
+class Terms:
     """Factors whose products are 2**high, -2**high and 2**low."""
 
     def __init__(self, operand: FloatFormat, high: int, low: int) -> None:
@@ -83,7 +83,7 @@ def _blocks(name: str, a: NDArray[Any], b: NDArray[Any], places: list[tuple[int,
         yield Probe(name, a[rows], np.ascontiguousarray(b[rows].T), tuple(places[rows]))
 
 
-def _ranges(operand: FloatFormat) -> dict[str, tuple[int, int]]:
+def ranges(operand: FloatFormat) -> dict[str, tuple[int, int]]:
     """Return exponents of a large and a small product: as far apart as the format allows, and as float16 does."""
     lowest = operand.emin if operand.width > 8 else operand.emin - operand.fraction_bits
     top = operand.emax if operand.width > 8 else operand.emax - 1
@@ -94,14 +94,14 @@ def _ranges(operand: FloatFormat) -> dict[str, tuple[int, int]]:
 
 def units(operand: FloatFormat) -> dict[str, float]:
     """Return the small product of each range of exponents."""
-    return {kind: 2.0**low for kind, (_, low) in _ranges(operand).items()}
+    return {kind: 2.0**low for kind, (_, low) in ranges(operand).items()}
 
 
 def _order_probes(operand: FloatFormat) -> Iterator[Probe]:
     pairs = [(i, j) for i in range(PAIRS) for j in range(i + 1, PAIRS) if j - i < BESIDE or i == 0]
     behind = [(0, j) for j in range(1, LONG - 1)]
-    for kind, (high, low) in _ranges(operand).items():
-        terms = _Terms(operand, high, low)
+    for kind, (high, low) in ranges(operand).items():
+        terms = Terms(operand, high, low)
         everywhere = terms.sums(PAIRS, pairs, lambda *_: slice(None))
         yield from _blocks(f"pairs {kind}", *everywhere, pairs)
         next_one = terms.sums(LONG, behind, lambda _, minus: minus + 1)

@@ -1,0 +1,178 @@
+"""Accumulators from the tree of a sum: every part is improved by how far results are from the device's.
+
+The share of equal results does not tell which of two wrong rules is nearer to the right one. Their distance does, above
+all in sums of a few terms that meet at one node of the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
+from operator import mul
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from golden.accumulator import Accumulator, FusedSum
+from golden.arrays.conversion import encode
+from golden.formats import FloatFormat
+from golden.identification.device import Device
+from golden.identification.fit import Candidate, Examples, Model, guided, operand_bits, variations
+from golden.identification.probes import Probe
+from golden.identification.survivors import dissected
+
+__all__ = ["Search", "sparse_probe"]
+
+_PROBES, _ROWS, _BLOCKS = 4, 32, 3
+_CHANGES = 24
+_SPREADS = (0, 1, 2, 4, 8, 12, 16, 24, 32)
+#: The part of a difference in the distance, whatever its size; the rest grows with its bits.
+_UNEQUAL = 0.25
+
+
+class _Near(Examples):
+    """Examples whose share is nearer to 1 the nearer the results are."""
+
+    def share(self, model: Model, *, at_least: float = 0.0) -> float:
+        far, allowed = 0.0, (1.0 - at_least) * self.count
+        for probe, result in zip(self.asked, self.results, strict=True):
+            far += float(self._distances(self.computed(probe, model), result).sum())
+            if far > allowed:
+                return at_least if at_least else 1 - far / self.count
+        return 1 - far / self.count
+
+    def _distances(self, given: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.float64]:
+        """Return 0 for equal codes, up to 1 for those that are far apart."""
+        ranks = []
+        for codes in (given, wanted):
+            magnitude = (codes & (self.out.sign_mask - 1)).astype(np.int64)
+            ranks.append(np.where(codes & self.out.sign_mask, -magnitude, magnitude))
+        bits = np.log2(1.0 + np.abs(ranks[0] - ranks[1])) / self.out.width
+        return np.where(given == wanted, 0.0, _UNEQUAL + (1 - _UNEQUAL) * bits)
+
+
+def sparse_probe(
+    random: np.random.Generator, operand: FloatFormat, rule: Accumulator, sizes: Sequence[int], blocks: int
+) -> Probe:
+    """Return sums of few terms: beneath one node of a rule's tree and, with several blocks, in others."""
+    order = np.array(rule.order or range(rule.block))
+    length = blocks * rule.block
+    present = np.zeros((_ROWS, length), bool)
+    a = np.zeros((_ROWS, length))
+    for row in range(_ROWS):
+        size = int(random.choice(sizes))
+        start = int(random.integers(rule.block // size)) * size
+        beneath = order[start : start + size] + rule.block * int(random.integers(blocks))
+        places = random.permutation(beneath)[: int(random.choice([1, 2, 3, size]))]
+        if blocks > 1 and random.random() < 0.4:
+            places = np.concatenate([places, random.integers(0, length, int(random.choice([1, 2, 5])))])
+        present[row, places] = True
+        # Every second sum has a term and its negative.
+        a[row] = _values(random, operand, length)
+        if random.random() < 0.5 and len(places) > 1:
+            a[row, places[0]] = -a[row, places[1]]
+    columns = np.stack(
+        [
+            np.ones(length),
+            np.full(length, _values(random, operand, 1)[0]),
+            np.abs(_values(random, operand, length, 0)),
+            np.exp2(random.integers(-3, 4, length)),
+        ],
+        axis=1,
+    )
+    codes = encode(np.where(present, a, 0.0), operand, overflow="saturate")
+    return Probe("sparse", codes, encode(columns, operand, overflow="saturate"))
+
+
+def _values(
+    random: np.random.Generator, operand: FloatFormat, count: int, spread: int | None = None
+) -> NDArray[np.float64]:
+    spread = int(random.choice(_SPREADS)) if spread is None else spread
+    low, high = (max(operand.emin, -(spread + 1) // 2), min(operand.emax - 1, spread // 2))
+    fractions = random.integers(0, 1 << operand.fraction_bits, count)
+    if random.random() < 0.3:
+        fractions &= 1 << (operand.fraction_bits - 1)
+    significands = 1 + fractions / 2.0**operand.fraction_bits
+    values = np.ldexp(significands, random.integers(low, high + 1, count))
+    return np.where(random.random(count) < 0.5, -values, values)
+
+
+def _steepest(near: _Near, start: Candidate) -> Candidate:
+    """Improve a rule by the one change of a part that helps most, again and again."""
+    best = start
+    for _ in range(_CHANGES):
+        for joint in (False, True):
+            before = best
+            for group in variations(before.model, joint):  # type: ignore[arg-type]  # starts are accumulators
+                for rule in group:
+                    share = near.share(rule, at_least=best.share)
+                    if share > best.share:
+                        best = Candidate(rule, share)
+                if best.share == 1.0:
+                    return best
+            if best.share > before.share:
+                break
+        else:
+            return best
+    return best
+
+
+class Search:
+    """The search for one device's accumulator; later calls go on from the rule found before.
+
+    Parameters
+    ----------
+    device : Device
+        Is asked for the tree of its sums, and for sums of few terms.
+    operand, out : FloatFormat
+        Formats of factors and results.
+    """
+
+    def __init__(self, device: Device, operand: FloatFormat, out: FloatFormat) -> None:
+        self.device, self.operand, self.out = device, operand, out
+        self.known: list[Accumulator] | None = None
+
+    def found(self, examples: Examples) -> Candidate | None:
+        """Return the accumulator that computes most of the examples, or None where none computes sums of few terms."""
+        if self.known is None:
+            trees = dissected(self.device.product, self.operand, self.out)
+            rules = (replace(tree, operand_bits=operand_bits(examples)) for tree in trees)
+            climbed = (self._climbed(each) or self._climbed(_with_stages(each)) for each in rules)
+            starts = (each for each in climbed if each is not None)
+        else:
+            starts = iter(self.known)
+        best: Candidate | None = None
+        for start in starts:
+            found = guided(examples, examples.screened(), Candidate(start, 0.0))
+            if best is None or found.share > best.share:
+                best = found
+            if best.share == 1.0:
+                break
+        self.known = [] if best is None else [best.model]  # type: ignore[list-item]  # starts are accumulators
+        return best
+
+    def _climbed(self, rule: Accumulator) -> Accumulator | None:
+        """Improve a rule on single terms, then on sums within a block from the inner nodes on, then on any."""
+        sizes = list(dict.fromkeys(accumulate((stage.terms for stage in rule.stages), mul, initial=1)))
+        sizes = sizes if sizes[-1] == rule.block else [*sizes, rule.block]
+        found = Candidate(rule, 0.0)
+        for level in range(len(sizes) + 1):
+            near = self._asked(rule, sizes[: level + 1], 1 if level < len(sizes) else _BLOCKS)
+            found = _steepest(near, Candidate(found.model, near.share(found.model)))
+            if found.share < 1.0:
+                return None
+        return found.model  # type: ignore[return-value]
+
+    def _asked(self, rule: Accumulator, sizes: Sequence[int], blocks: int) -> _Near:
+        random = np.random.default_rng([len(sizes), blocks])
+        asked = [sparse_probe(random, self.operand, rule, sizes, blocks) for _ in range(_PROBES)]
+        return _Near(asked, [self.device.product(each) for each in asked], self.operand, self.out)
+
+
+def _with_stages(rule: Accumulator) -> Accumulator:
+    """Return a rule with a stage of single terms before, between and behind its stages; each keeps 40 bits of them."""
+    one = FusedSum(1, 40, rounding=None)
+    stages = [one, *(each for stage in rule.stages for each in (stage, one))]
+    return replace(rule, stages=tuple(stages))
