@@ -6,7 +6,7 @@ all in sums of a few terms that meet at one node of the tree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from operator import mul
@@ -19,14 +19,14 @@ from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.conversion import encode
 from golden.formats import FloatFormat
 from golden.identification.device import Device
-from golden.identification.fit import Candidate, Examples, Model, guided, operand_bits, variations
+from golden.identification.fit import Candidate, Examples, Model, operand_bits, variations
 from golden.identification.probes import Probe
 from golden.identification.survivors import dissected
 
 __all__ = ["Search", "sparse_probe"]
 
 _PROBES, _ROWS, _BLOCKS = 4, 32, 3
-_CHANGES = 24
+_CHANGES, _ROUNDS, _FAILING = 24, 16, 24
 _SPREADS = (0, 1, 2, 4, 8, 12, 16, 24, 32)
 #: The part of a difference in the distance, whatever its size; the rest grows with its bits.
 _UNEQUAL = 0.25
@@ -119,6 +119,21 @@ def _steepest(near: _Near, start: Candidate) -> Candidate:
     return best
 
 
+def _completed(examples: Examples, start: Accumulator) -> Candidate:
+    """Improve a rule on those of the examples that it fails, until it computes them all or no change helps."""
+    found, failing = Candidate(start, 0.0), _Near([], [], examples.operand, examples.out)
+    for _ in range(_ROUNDS):
+        more = examples.failing(found.model, rows=_FAILING)
+        if not more.asked:
+            return Candidate(found.model, 1.0)
+        asked, results = [*failing.asked, *more.asked], [*failing.results, *more.results]
+        failing = _Near(asked, results, examples.operand, examples.out)
+        found = _steepest(failing, Candidate(found.model, failing.share(found.model)))
+        if found.share < 1.0:
+            break
+    return Candidate(found.model, examples.share(found.model))
+
+
 class Search:
     """The search for one device's accumulator; later calls go on from the rule found before.
 
@@ -140,12 +155,12 @@ class Search:
             trees = dissected(self.device.product, self.operand, self.out)
             rules = (replace(tree, operand_bits=operand_bits(examples)) for tree in trees)
             climbed = (self._climbed(each) or self._climbed(_with_stages(each)) for each in rules)
-            starts = (each for each in climbed if each is not None)
+            starts: Iterable[Accumulator] = (each for each in climbed if each is not None)
         else:
-            starts = iter(self.known)
+            starts = self.known
         best: Candidate | None = None
         for start in starts:
-            found = guided(examples, examples.screened(), Candidate(start, 0.0))
+            found = _completed(examples, start)
             if best is None or found.share > best.share:
                 best = found
             if best.share == 1.0:

@@ -27,7 +27,6 @@ __all__ = [
     "fitted_disclosure",
     "fitted_preset",
     "fitted_reduction",
-    "guided",
     "operand_bits",
     "variations",
 ]
@@ -201,6 +200,7 @@ def fitted_preset(examples: Examples) -> Candidate | None:
 
 
 def operand_bits(examples: Examples) -> int:
+    """Return the width of operands by which accumulators are told apart: 8 or 16."""
     return 8 if examples.operand.width <= 8 else 16
 
 
@@ -278,7 +278,7 @@ def _improved(examples: Examples, start: Candidate) -> Candidate:
     return best
 
 
-def guided(examples: Examples, few: Examples, start: Candidate) -> Candidate:
+def _guided(examples: Examples, few: Examples, start: Candidate) -> Candidate:
     """Improve a rule on few sums; sums of the others on which it then fails join them."""
     working = few.some(_FIRST_ROWS // 4)
     found = start
@@ -305,7 +305,7 @@ def fitted_accumulator(examples: Examples, starts: Sequence[Accumulator]) -> Can
     ):
         if start.share < _HOPELESS:
             continue
-        found = guided(examples, few, start)
+        found = _guided(examples, few, start)
         if best is None or found.share > best.share:
             best = found
         if best.share == 1.0:

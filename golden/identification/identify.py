@@ -196,9 +196,7 @@ def _order_finding(order: Order | None) -> Finding:
     return Finding(f"Order: {order.text()}.")
 
 
-def _candidates(
-    examples: Examples, order: Order | None, search: Search | None, *, is_known: bool
-) -> list[Candidate]:
+def _candidates(examples: Examples, order: Order | None, search: Search | None, *, is_known: bool) -> list[Candidate]:
     period = None if order is None else order.period
     chunks: list[int | None] = [None, 1] if period in (None, 1) else [period, None]
     if order is None:

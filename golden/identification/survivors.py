@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator
-from golden.arrays.conversion import decode, encode
+from golden.arrays.conversion import decode
 from golden.formats import FloatFormat
 from golden.identification.order import Order, structures
 from golden.identification.probes import BESIDE, Probe, Terms, ranges
@@ -21,7 +21,6 @@ from golden.identification.probes import BESIDE, Probe, Terms, ranges
 __all__ = ["dissected"]
 
 _SEEN = 2 * BESIDE
-_LENGTH = 3 * BESIDE
 #: A promotion is looked for behind this place, and at most so many places further.
 _FAR, _FURTHEST = 1024, 1100
 #: Exponents between a large and a small term, at least: a sum of float32 loses the small one.
@@ -37,9 +36,10 @@ class _Survivors:
         self.product, self.operand, self.out = product, operand, out
         high, low = ranges(operand)["wide"]
         # Some devices flush subnormal factors, or align terms at zeros.
-        for least in (low, *range(2 * operand.emin, high - _APART, 4)):
+        for least in (low, *range(max(low, 2 * operand.emin), high - _APART, 4)):
             self.terms, self.unit = Terms(operand, high, least), 2.0**least
-            if not self.lost(0, 0, np.array([1]), 2)[0]:
+            self.survives = not self.lost(0, 0, np.array([1]), 2)[0]
+            if self.survives:
                 break
 
     def lost(self, plus: int, minus: int, at: NDArray[Any], length: int) -> NDArray[np.bool_]:
@@ -53,7 +53,7 @@ class _Survivors:
         if plus != minus:
             a[0, [plus, minus]], b[[plus, minus]] = terms.large[0], terms.large[1]
             a[0, minus] |= terms.minus
-        sums = decode(self.product(Probe("survivors", a, b))[0], self.out)
+        sums = decode(self.product(Probe("survivors", a, b))[0], self.out).astype(np.float64)
         is_lost: NDArray[np.bool_] = (sums != self.unit) | (at == plus) | (at == minus)
         return is_lost
 
@@ -82,9 +82,9 @@ def dissected(product: _Product, operand: FloatFormat, out: FloatFormat) -> Iter
         Formats of factors and results.
     """
     asked = _Survivors(product, operand, out)
+    if not asked.survives:
+        return
     reach = [0] + [asked.reach(0, minus) for minus in range(1, _SEEN)]
-    if max(reach[BESIDE:]) >= _LENGTH + _FURTHEST - BESIDE:
-        return  # small terms never survive
     ends = np.maximum.accumulate(reach) == np.arange(_SEEN)
     promotions = _promotions(asked)
     for promote in promotions:
