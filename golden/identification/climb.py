@@ -161,6 +161,9 @@ class Search:
         best: Candidate | None = None
         for start in starts:
             found = _completed(examples, start)
+            if found.share < 1.0:  # a part that single terms and few do not show
+                wider = _completed(examples, _with_stages(start))
+                found = max(found, wider, key=lambda each: each.share)
             if best is None or found.share > best.share:
                 best = found
             if best.share == 1.0:
@@ -176,7 +179,7 @@ class Search:
         for level in range(len(sizes) + 1):
             near = self._asked(rule, sizes[: level + 1], 1 if level < len(sizes) else _BLOCKS)
             found = _steepest(near, Candidate(found.model, near.share(found.model)))
-            if found.share < 1.0:
+            if found.share < 1.0:  # a part that single terms and few do not show
                 return None
         return found.model  # type: ignore[return-value]
 
