@@ -53,7 +53,7 @@ class Simulation:
         latency: int = 20,
         memory: int = 1 << 26,
         base: int = 0,
-        outstanding: int = 8,
+        outstanding: int = 32,
     ) -> None:
         self.name, self.memory = f"simulation, memory with a latency of {latency} cycles", Region(base, memory)
         with said_when_slow("compiling the simulation of the engine; the next time it is there"):

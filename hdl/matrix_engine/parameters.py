@@ -40,7 +40,7 @@ class EngineParameters(MatrixParameters):
     address_bits: Annotated[int, Whole("bits of a byte address in memory", 16, 64)] = 32
     size_bits: Annotated[int, Whole("bits of M, N, K and of the number of batches", 4, 31)] = 20
     depth: Annotated[int, PowerOfTwo("products of an element in a slice: block RAM holds two slices", 8, 1024)] = 64
-    reads: Annotated[int, PowerOfTwo("bursts that may be read at once", 2, 64)] = 8
+    reads: Annotated[int, PowerOfTwo("bursts that may be read at once", 2, 64)] = 32
     initial: Annotated[bool, Switch("path of initial values, C in D = C + A B,")] = True
     conversions: Annotated[bool, Switch("converters of float32 operands, and of results to another format")] = True
 
