@@ -19,7 +19,7 @@ from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.conversion import encode
 from golden.formats import FloatFormat
 from golden.identification.device import Device
-from golden.identification.fit import Candidate, Examples, Model, operand_bits, variations
+from golden.identification.fit import Candidate, Examples, nearest, operand_bits, variations
 from golden.identification.probes import Probe
 from golden.identification.survivors import dissected
 
@@ -35,15 +35,7 @@ _UNEQUAL = 0.25
 class _Near(Examples):
     """Examples whose share is nearer to 1 the nearer the results are."""
 
-    def share(self, model: Model, *, at_least: float = 0.0) -> float:
-        far, allowed = 0.0, (1.0 - at_least) * self.count
-        for probe, result in zip(self.asked, self.results, strict=True):
-            far += float(self._distances(self.computed(probe, model), result).sum())
-            if far > allowed:
-                return at_least if at_least else 1 - far / self.count
-        return 1 - far / self.count
-
-    def _distances(self, given: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.float64]:
+    def distances(self, given: NDArray[Any], wanted: NDArray[Any]) -> NDArray[Any]:
         """Return 0 for equal codes, up to 1 for those that are far apart."""
         ranks = []
         for codes in (given, wanted):
@@ -69,8 +61,8 @@ def sparse_probe(
         if blocks > 1 and random.random() < 0.4:
             places = np.concatenate([places, random.integers(0, length, int(random.choice([1, 2, 5])))])
         present[row, places] = True
-        # Every second sum has a term and its negative.
         a[row] = _values(random, operand, length)
+        # Every second sum has a term and its negative.
         if random.random() < 0.5 and len(places) > 1:
             a[row, places[0]] = -a[row, places[1]]
     columns = np.stack(
@@ -106,10 +98,7 @@ def _steepest(near: _Near, start: Candidate) -> Candidate:
         for joint in (False, True):
             before = best
             for group in variations(before.model, joint):  # type: ignore[arg-type]  # starts are accumulators
-                for rule in group:
-                    share = near.share(rule, at_least=best.share)
-                    if share > best.share:
-                        best = Candidate(rule, share)
+                best = nearest(near, group, best)
                 if best.share == 1.0:
                     return best
             if best.share > before.share:
@@ -120,14 +109,13 @@ def _steepest(near: _Near, start: Candidate) -> Candidate:
 
 
 def _completed(examples: Examples, start: Accumulator) -> Candidate:
-    """Improve a rule on those of the examples that it fails, until it computes them all or no change helps."""
+    """Improve a rule on the examples that it fails, until it computes them all or no change helps."""
     found, failing = Candidate(start, 0.0), _Near([], [], examples.operand, examples.out)
     for _ in range(_ROUNDS):
         more = examples.failing(found.model, rows=_FAILING)
         if not more.asked:
             return Candidate(found.model, 1.0)
-        asked, results = [*failing.asked, *more.asked], [*failing.results, *more.results]
-        failing = _Near(asked, results, examples.operand, examples.out)
+        failing = failing.joined(more)
         found = _steepest(failing, Candidate(found.model, failing.share(found.model)))
         if found.share < 1.0:
             break
@@ -147,17 +135,17 @@ class Search:
 
     def __init__(self, device: Device, operand: FloatFormat, out: FloatFormat) -> None:
         self.device, self.operand, self.out = device, operand, out
-        self.known: list[Accumulator] | None = None
+        self._known: list[Accumulator] | None = None
 
     def found(self, examples: Examples) -> Candidate | None:
         """Return the accumulator that computes most of the examples, or None where none computes sums of few terms."""
-        if self.known is None:
+        if self._known is None:
             trees = dissected(self.device.product, self.operand, self.out)
             rules = (replace(tree, operand_bits=operand_bits(examples)) for tree in trees)
             climbed = (self._climbed(each) or self._climbed(_with_stages(each)) for each in rules)
             starts: Iterable[Accumulator] = (each for each in climbed if each is not None)
         else:
-            starts = self.known
+            starts = self._known
         best: Candidate | None = None
         for start in starts:
             found = _completed(examples, start)
@@ -168,7 +156,7 @@ class Search:
                 best = found
             if best.share == 1.0:
                 break
-        self.known = [] if best is None else [best.model]  # type: ignore[list-item]  # starts are accumulators
+        self._known = [] if best is None else [best.model]  # type: ignore[list-item]  # starts are accumulators
         return best
 
     def _climbed(self, rule: Accumulator) -> Accumulator | None:
@@ -179,7 +167,7 @@ class Search:
         for level in range(len(sizes) + 1):
             near = self._asked(rule, sizes[: level + 1], 1 if level < len(sizes) else _BLOCKS)
             found = _steepest(near, Candidate(found.model, near.share(found.model)))
-            if found.share < 1.0:  # a part that single terms and few do not show
+            if found.share < 1.0:
                 return None
         return found.model  # type: ignore[return-value]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ __all__ = [
     "fitted_disclosure",
     "fitted_preset",
     "fitted_reduction",
+    "nearest",
     "operand_bits",
     "variations",
 ]
@@ -116,16 +117,16 @@ class Examples:
                 break
         return Examples(asked, results, self.operand, self.out)
 
-    def joined(self, other: Examples) -> Examples:
+    def joined(self, other: Examples) -> Self:
         """Return these examples and others."""
-        return Examples([*self.asked, *other.asked], [*self.results, *other.results], self.operand, self.out)
+        return type(self)([*self.asked, *other.asked], [*self.results, *other.results], self.operand, self.out)
 
     def extended(self, probe: Probe, result: NDArray[Any]) -> Examples:
         """Return these examples and one more product."""
         return Examples([*self.asked, probe], [*self.results, result], self.operand, self.out)
 
     def computed(self, probe: Probe, model: Model) -> NDArray[Any]:
-        """Return what the model makes of a product."""
+        """Return the model's results of a product."""
         options: dict[str, Any] = {"initial": probe.initial}
         if not isinstance(model, Reduction):
             options["out"] = self.out
@@ -134,12 +135,16 @@ class Examples:
 
     def share(self, model: Model, *, at_least: float = 0.0) -> float:
         """Return the share of equal results; no more than `at_least` as soon as it cannot become larger."""
-        wrong, allowed = 0, (1.0 - at_least) * self.count
+        wrong, allowed = 0.0, (1.0 - at_least) * self.count
         for probe, result in zip(self.asked, self.results, strict=True):
-            wrong += int((self.computed(probe, model) != result).sum())
+            wrong += float(self.distances(self.computed(probe, model), result).sum())
             if wrong > allowed:
                 return at_least if at_least else 1 - wrong / self.count
         return 1 - wrong / self.count
+
+    def distances(self, given: NDArray[Any], wanted: NDArray[Any]) -> NDArray[Any]:
+        """Return 0 for equal codes and 1 for others."""
+        return given != wanted
 
 
 def _first(preferred: FloatFormat) -> list[FloatFormat]:
@@ -200,7 +205,7 @@ def fitted_preset(examples: Examples) -> Candidate | None:
 
 
 def operand_bits(examples: Examples) -> int:
-    """Return the width of operands by which accumulators are told apart: 8 or 16."""
+    """Return the `operand_bits` of accumulators that take these operands: 8 or 16."""
     return 8 if examples.operand.width <= 8 else 16
 
 
@@ -260,15 +265,21 @@ def variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
     )
 
 
+def nearest(examples: Examples, rules: Iterable[Accumulator], best: Candidate) -> Candidate:
+    """Return the first of the rules with the largest share, or the best so far if none has a larger one."""
+    for rule in rules:
+        share = examples.share(rule, at_least=best.share)
+        if share > best.share:
+            best = Candidate(rule, share)
+    return best
+
+
 def _improved(examples: Examples, start: Candidate) -> Candidate:
     best, joint = start, False
     for _ in range(_PASSES):
         before = best
         for group in variations(best.model, joint):  # type: ignore[arg-type]  # starts are accumulators
-            for rule in group:
-                share = examples.share(rule, at_least=best.share)
-                if share > best.share:
-                    best = Candidate(rule, share)
+            best = nearest(examples, group, best)
             if best.share == 1.0:
                 return best
         if best.share == before.share:

@@ -86,8 +86,7 @@ def dissected(product: _Product, operand: FloatFormat, out: FloatFormat) -> Iter
         return
     reach = [0] + [asked.reach(0, minus) for minus in range(1, _SEEN)]
     ends = np.maximum.accumulate(reach) == np.arange(_SEEN)
-    promotions = _promotions(asked)
-    for promote in promotions:
+    for promote in _promotions(asked):
         within = _SEEN if promote is None else min(_SEEN, promote)
         for block in range(1, BESIDE + 1):
             if promote is not None and promote % block:

@@ -8,7 +8,7 @@ from golden import Accumulator, FusedSum
 from golden.identification.climb import Search, sparse_probe
 from golden.identification.device import Device
 from golden.identification.fit import Examples
-from golden.identification.probes import probes
+from golden.identification.probes import Probe, probes
 from golden.identification.survivors import dissected
 
 ORDER = (7, 2, 9, 0, 4, 11, 1, 3, 10, 5, 8, 6)
@@ -77,7 +77,7 @@ def test_search_of_a_device_of_the_family_computes_its_sums_and_that_of_another_
     assert found.share == 1.0
 
     def other(a, b):  # the sum of an even code has one ulp more
-        codes = device.product(type(asked[0])("hard", a, b))
+        codes = device.product(Probe("hard", a, b))
         return codes + (codes % 2 == 0) * (codes > 0)
 
     outside = Device(other, golden.BF16, values=False)
