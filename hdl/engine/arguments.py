@@ -1,4 +1,4 @@
-"""The arguments of a product, checked: every error names the argument, what was given and what is allowed."""
+"""The arguments of a product, checked: every error names the argument, the given value and the allowed ones."""
 
 from __future__ import annotations
 

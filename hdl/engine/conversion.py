@@ -1,8 +1,7 @@
 """Values and codes on the host: float32 from codes, exactly, and codes from float32, to nearest even.
 
-The engine rounds float32 operands itself. This serves what it takes and gives in codes alone: initial values, results,
-and operands of an engine without converters. It is code of its own, because the driver must not learn from the model
-that judges it.
+The engine rounds float32 operands itself. Initial values, results, and operands of an engine without converters are
+codes, which the host converts here. The driver shares no code with the golden model, because that model judges it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The engine's registers, by the table of `hdl.matrix_engine.registers`: what it is, its commands, their results."""
+"""The engine's registers, by the table of `hdl.matrix_engine.registers`: properties, commands and results."""
 
 from __future__ import annotations
 

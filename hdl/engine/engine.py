@@ -259,7 +259,7 @@ class Engine:
         return request.answer(to_values(codes, product.result) if request.as_values else codes)
 
     def info(self) -> dict[str, Any]:
-        """Return what the engine is: lanes, formats, levels, limits, and its accumulation in RISC-V's words.
+        """Return the properties of the engine: lanes, formats, levels, limits, and its accumulation in RISC-V's words.
 
         Returns
         -------

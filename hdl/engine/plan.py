@@ -111,7 +111,7 @@ class Plan:
         return self.block.products < self.whole.products
 
     def __iter__(self) -> Iterator[Block]:
-        """Yield the blocks; those of one result come one after the other, first products first."""
+        """Yield the blocks. All parts of one result follow each other, in the order of their products."""
         for batches in _parts(self.whole.batches, self.block.batches):
             for rows in _parts(self.whole.rows, self.block.rows):
                 for columns in _parts(self.whole.columns, self.block.columns):
@@ -151,7 +151,7 @@ def _parts(length: int, size: int) -> Iterator[range]:
 def _fitting(
     whole: Shape, sizes: Sizes, memory: int, most: int, unit: int | None
 ) -> tuple[Shape, tuple[int, int, int, int]]:
-    """Return the size of a block, and what it takes: halve batches, then rows and columns, then products."""
+    """Return the size of a block and its memory: halve batches, then rows and columns, then products."""
     size = Shape(*(min(each, most) for each in whole))
     if size.products < whole.products:
         size = size._replace(products=_whole_chunks(size.products, unit, whole))

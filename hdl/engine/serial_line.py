@@ -34,7 +34,7 @@ class Line(Protocol):
         """Send bytes."""
 
     def reset_input_buffer(self) -> None:
-        """Forget what has arrived."""
+        """Discard all bytes received so far."""
 
     def close(self) -> None:
         """End the connection."""
@@ -124,7 +124,7 @@ class SerialBridge:
             status, found = self._answer(length)
             if status is Status.DONE:
                 return found
-            time.sleep(2 * SILENCE)  # the bridge forgets what it may have of a request
+            time.sleep(2 * SILENCE)  # the bridge drops a partial request
             self._line.reset_input_buffer()
             # A damaged request may be refused: its check comes last.
             if not left or status is Status.BUS_ERROR:

@@ -249,7 +249,7 @@ class MatrixControl(wiring.Component):
         ended = self.at[parameters.returning_position]
         promotion = Signal(self._operation, name="promotion")
         m.d.comb += [
-            # What is loaded counts as a chunk that has ended: products start the next one, and their total goes on.
+            # A load counts as a finished chunk: products start the next chunk, and their total continues.
             chunks.counts.eq(counts | loads if parameters.initial else counts),
             chunks.register.eq(held.register),
             chunks.first.eq(held.first),

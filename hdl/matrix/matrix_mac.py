@@ -179,7 +179,7 @@ class MatrixMac(wiring.Component):
         return factors
 
     def _group(self, m: Module, rows: list[Any], columns: list[Any], ahead: Any, row: int, column: int) -> None:
-        """Give a group of lanes copies of its own: of its factors and of the control."""
+        """Give a group of lanes separate copies of its factors and of the control."""
         core = self.parameters.core
         kind, name = core.multiplier, f"{row}_{column}"
         its_rows, its_columns = range(core.rows)[row:][:GROUP], range(core.columns)[column:][:GROUP]
@@ -194,7 +194,7 @@ class MatrixMac(wiring.Component):
             self._load(m, name, its_rows, its_columns)
 
     def _load(self, m: Module, name: str, its_rows: Sequence[int], its_columns: Sequence[int]) -> None:
-        """Give a group of lanes copies of the initial values, and each of its rows a ``writes`` of its own."""
+        """Give a group of lanes copies of the initial values, and each of its rows a separate ``writes``."""
         core, kind = self.parameters.core, self.parameters.core.multiplier
         initial = {at: copied(m, f"initial_{at}_of_{name}", self._initial[at], kind) for at in its_columns}
         written = rows_written(core, self.control.at, ahead=2)

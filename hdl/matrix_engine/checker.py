@@ -59,7 +59,7 @@ class Checker(wiring.Component):
         error = Signal(8)
         m.d.comb += [self.o.payload.command.eq(command), self.o.payload.error.eq(error)]
 
-        # What needs no arithmetic, the first reason last.
+        # Checks without arithmetic. The last assignment wins, so the most important reason comes last.
         index, has_format = Signal(range(max(2, len(parameters.operands)))), Signal()
         with m.Switch(options.format):
             for number, fmt in enumerate(parameters.operands):
@@ -144,7 +144,7 @@ class Checker(wiring.Component):
         m.d.comb += row.eq(Mux(wide, stored_columns << 2, stored_columns << 1))
 
         product_bits = size_bits + 32
-        # Of the multiplication: what is left of the factor, the other one moved to its bit, the sum.
+        # A multiplication bit by bit: the remaining bits of one factor, the other factor shifted, the sum.
         factor, moved, total = Signal(size_bits), Signal(product_bits), Signal(product_bits)
         rows_total = Signal(product_bits)
         end_bits = max(product_bits, address_bits) + 2

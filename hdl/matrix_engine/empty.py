@@ -13,7 +13,7 @@ __all__ = ["empty_result"]
 
 
 def empty_result(m: Module, parameters: EngineParameters, index: Value, code: Value, is_converted: Value) -> Bundle:
-    """Return what an empty reduction gives for an initial value: the value itself, NaNs with all their bits.
+    """Return the result of an empty reduction: its initial value, where a NaN keeps all its bits.
 
     A conversion of the result makes the NaN of its format of every NaN. That is done here, so that the converters,
     which may widen first, see no signalling one.

@@ -65,7 +65,7 @@ class Loader(wiring.Component):
             }
         )
         depth = max(2, 2 * parameters.reads)
-        #: Lines whose words the bus has not delivered, and those whose words are within.
+        #: Lines whose words are still on the bus, and lines whose words have arrived.
         self.awaited = Queue(to_read_layout(parameters), depth)
         self.within = Queue(to_read_layout(parameters), depth)
         self.narrow = Narrow(parameters)

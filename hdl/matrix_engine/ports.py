@@ -162,7 +162,7 @@ def line_layout(parameters: EngineParameters) -> data.StructLayout:
 
 
 def to_read_layout(parameters: EngineParameters) -> data.StructLayout:
-    """Return what the loader must know of a line whose words are on their way.
+    """Return the layout of a line whose words are on their way, as the loader needs it.
 
     ``words``
         Words of the bus.

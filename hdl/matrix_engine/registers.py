@@ -147,7 +147,7 @@ class EngineError(enum.IntEnum):
 
 
 class Initial(enum.IntEnum):
-    """What the products are added to: ``OPTIONS.initial``. C is in the outer format of the level.
+    """The initial value of each sum: ``OPTIONS.initial``. C is in the outer format of the level.
 
     In an engine without ``FEATURES.initial``, only NONE.
     """

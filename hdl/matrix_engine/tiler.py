@@ -72,7 +72,7 @@ class Tiler(wiring.Component):
         if parameters.initial:
             self.c_matrix, self.c_row, self.c_block = Signal(address), Signal(address), Signal(address)
         self.at = Signal(address)
-        # What is left of each dimension, the current block or slice included.
+        # The remaining size in each dimension, with the current block or slice.
         self.batches, self.m, self.n, self.k = Signal(size), Signal(size), Signal(size), Signal(size)
 
     def elaborate(self, platform: object) -> Module:
@@ -107,7 +107,7 @@ class Tiler(wiring.Component):
         now = Signal(slice_layout(parameters))
         m.d.comb += [
             now.last_k.eq(Mux(is_empty, 0, k_here - 1)),
-            # What follows a slice of C goes on from it.
+            # The slices after one of C continue its sums.
             now.first.eq(first_k & (options.initial == Initial.NONE if parameters.initial else 1)),
             now.last.eq(is_last_k),
             now.is_empty.eq(is_empty),

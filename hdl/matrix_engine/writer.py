@@ -16,7 +16,7 @@ from hdl.matrix_engine.widths import ELEMENT, Widths
 
 __all__ = ["Writer"]
 
-#: Bursts that the bus has not answered.
+#: Bursts in flight: the bus still owes their answers.
 _MOST_BURSTS = 255
 
 
@@ -82,7 +82,7 @@ class Writer(wiring.Component):
         )
         self.placement = Placement(parameters)
         self.widths = Widths(parameters)
-        #: Bursts that the bus has not answered.
+        #: Bursts in flight: the bus still owes their answers.
         self.bursts = Signal(range(_MOST_BURSTS + 1))
 
     def elaborate(self, platform: object) -> Module:
