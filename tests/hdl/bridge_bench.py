@@ -43,6 +43,7 @@ class Line:
 
     def __init__(self, ctx, top, bit=BIT, patience=3000):
         self.ctx, self.top, self.bit, self.patience = ctx, top, bit, patience
+        self.tx = top.tx
         ctx.set(top.rx, 1)
         self.received, self.levels, self.beside = bytearray(), [], lambda: None
 
@@ -51,7 +52,7 @@ class Line:
         for _ in range(cycles):
             self.beside()
             self.ctx.tick()
-            level = self.ctx.get(self.top.tx)
+            level = self.ctx.get(self.tx)
             if self.levels or not level:
                 self.levels.append(level)
                 if len(self.levels) == 9 * self.bit + self.bit // 2 + 1:
@@ -168,7 +169,9 @@ class Master:
     """An engine's bus: bursts of reads and writes at once, with pauses. Call it once a cycle, before the clock."""
 
     def __init__(self, ctx, axi, rng):
-        self.ctx, self.axi, self.rng = ctx, axi, rng
+        # An interface finds its ports anew every time, which would take most of the time of a run.
+        ports = {path[0]: port for path, _, port in axi.signature.flatten(axi)}
+        self.ctx, self.axi, self.rng = ctx, SimpleNamespace(**ports), rng
         self.reads, self.writes, self.read, self.answers = [], [], [], []
         self.beats = []
 
