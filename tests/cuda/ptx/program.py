@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 __all__ = ["BITS", "Instruction", "Kernel", "Predicate", "kernels_of"]
@@ -94,6 +95,7 @@ def kernels_of(text: str) -> dict[str, Kernel]:
     return found
 
 
+@cache  # a fault changes one kernel of a module that has many
 def _kernel(name: str, parameter: str, size: str, _: str, body: str) -> Kernel:
     kernel = Kernel(name, {}, {parameter: ("param", 0)}, {"param": int(size), "shared": 0, "local": 0}, [[]], {})
     # Several statements may share a line, and a scope is a line or more of an inlined assembly.
