@@ -23,7 +23,7 @@ PAIRS, BESIDE = 128, 64
 LONG = 544
 
 # Sums that differ are columns and rows of one product: only its diagonal counts, so a block is small.
-_BLOCK = 8
+_BLOCK = 16
 #: Kinds of hard sums, by their second factor.
 KINDS = 5
 _HARD_LENGTHS = (1, 2, 3, 5, 8, 16, 17, 33, 64, 130, 300)

@@ -57,10 +57,14 @@ class _Survivors:
         is_lost: NDArray[np.bool_] = (sums != self.unit) | (at == plus) | (at == minus)
         return is_lost
 
+    def beside(self, plus: int, minus: int) -> int:
+        """Return the last place at which a small term is lost, of `_SEEN` from the second large term on."""
+        at = np.arange(minus, minus + _SEEN)
+        return int(at[self.lost(plus, minus, at, minus + _SEEN + 1)].max())
+
     def reach(self, plus: int, minus: int) -> int:
         """Return the last place at which a small term is lost."""
-        at = np.arange(minus, minus + _SEEN)
-        last = int(at[self.lost(plus, minus, at, minus + _SEEN + 1)].max())
+        last = self.beside(plus, minus)
         if last < minus + BESIDE:
             return last
         low, high = last, minus + _FURTHEST
@@ -84,7 +88,7 @@ def dissected(product: _Product, operand: FloatFormat, out: FloatFormat) -> Iter
     asked = _Survivors(product, operand, out)
     if not asked.survives:
         return
-    reach = [0] + [asked.reach(0, minus) for minus in range(1, _SEEN)]
+    reach = [0] + [asked.beside(0, minus) for minus in range(1, _SEEN)]
     ends = np.maximum.accumulate(reach) == np.arange(_SEEN)
     for promote in _promotions(asked):
         within = _SEEN if promote is None else min(_SEEN, promote)
