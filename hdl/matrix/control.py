@@ -6,21 +6,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import C, Cat, Module, Mux, Signal, Value
+from amaranth import C, Cat, Module, Mux, ResetSignal, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.cores.copies import copied
 from hdl.cores.operand import split_code
 from hdl.cores.words import named, record
 from hdl.mac.chunks import Chunks
 from hdl.mac.decode import decode_control, decoded_control
-from hdl.mac.hazards import WaitsBehindRank
 from hdl.mac.lane import number_layout
 from hdl.mac.operation import Flight
 from hdl.mac.ports import Error, rounding_fields
 from hdl.matrix.initial import array_operation_layout, either_of, one_as_code, split_initial
 from hdl.matrix.operands import split_layout
-from hdl.matrix.parameters import MatrixParameters
+from hdl.matrix.parameters import GROUP, MatrixParameters
 from hdl.matrix.ports import initial_fields, matrix_beat_layout
 
 __all__ = ["MatrixControl"]
@@ -66,12 +66,18 @@ class MatrixControl(wiring.Component):
     ----------
     held, held_valid : Signal
         State that proofs refer to: the decoded beat to issue, and whether there is one.
-    waiting : WaitsBehindRank
-        Its ``rows`` are state that proofs refer to.
-    is_blocked : Signal
-        State that proofs refer to: the held beat waits for anything but an earlier product of its tile.
+    recent : list of Signal
+        State that proofs refer to: for each tile, whether a product was issued to it one cycle ago, two cycles ago, ...
+    busy : Signal
+        State that proofs refer to: for each tile, whether any was. Then none may be issued to it in the next cycle.
+    load : Signal
+        State that proofs refer to: there is no held beat, or it is issued. Decided a cycle ahead.
+    stays : Signal
+        State that proofs refer to: the opposite, one bit for each group of operands.
     pending : Signal
         State that proofs refer to: the tiles whose results are under way, from their issue until they have left.
+    leaving, leaving_tile : Signal
+        State that proofs refer to: `freed` and `freed_tile` of the cycle before.
     others, cycles_of_others : Signal
         State that proofs refer to: whether operations of a level with chunks may be in flight, and for how many cycles.
     flight, chunks : Component
@@ -81,6 +87,7 @@ class MatrixControl(wiring.Component):
     def __init__(self, parameters: MatrixParameters) -> None:
         self.parameters = parameters
         formats, beat = parameters.formats, matrix_beat_layout(parameters)
+        self._operands = ("a", "b", "initial") if parameters.initial else ("a", "b")
         split, self._operation = split_layout(formats), array_operation_layout(parameters)
         numbers = number_layout(formats)
         super().__init__(
@@ -108,39 +115,54 @@ class MatrixControl(wiring.Component):
             }
         )
         self.held, self.held_valid = Signal(self._decoded), Signal()
-        self.waiting, self.is_blocked = WaitsBehindRank(parameters.accumulate_latency), Signal()
+        tiles, cycles = range(parameters.registers), parameters.accumulate_latency - 2
+        self.recent, self.busy = [Signal(cycles, name=f"recent_{tile}") for tile in tiles], Signal(len(tiles))
+        self.load = Signal(init=1)
+        self._groups = [
+            (name, range(len(getattr(self, name)))[start:][:GROUP])
+            for name in self._operands
+            for start in range(0, len(getattr(self, name)), GROUP)
+        ]
+        self.stays = Signal(len(self._groups))
         self.pending = Signal(parameters.registers)
+        self.leaving, self.leaving_tile = Signal(), Signal(parameters.register_width)
         self.others, self.cycles_of_others = Signal(name="others_in_flight"), Signal(range(parameters.stages + 1))
         self.flight, self.chunks = Flight(parameters, self._operation), Chunks(parameters)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters, held, held_valid = self.parameters, self.held, self.held_valid
-        m.submodules.flight, m.submodules.waiting = flight, waiting = self.flight, self.waiting
-        at = flight.at
-        m.d.comb += [there.eq(here) for there, here in zip(self.at, at, strict=True)]
-        for name in ("a", "b", "initial") if parameters.initial else ("a", "b"):
+        held, held_valid = self.held, self.held_valid
+        m.submodules.flight = self.flight
+        m.d.comb += [there.eq(here) for there, here in zip(self.at, self.flight.at, strict=True)]
+        for name in self._operands:
             m.d.comb += [lane.eq(held[name][place]) for place, lane in enumerate(getattr(self, name))]
 
         decoded = Signal(self._decoded, name="decoded")
         m.d.comb += decoded.eq(record(self._decoded, self._decode(m)))
-        go = named(m, "go", ~(waiting.waits | self.is_blocked))
-        load, issued = named(m, "load", ~held_valid | go), named(m, "issued", held_valid & go)
+        load, issued = self.load, named(m, "issued", held_valid & self.load)
         with m.If(load):
-            m.d.sync += [held.eq(decoded), held_valid.eq(self.i.valid)]
-        register = self.i.payload.register
-        is_same = named(m, "is_same", held.register == register)
-        recent = at[1 : parameters.accumulate_latency - 1]
-        m.d.comb += [
-            self.i.ready.eq(load),
-            waiting.load.eq(load),
-            waiting.leaving.eq(held_valid & held.is_sound & is_same),
-            waiting.in_flight.eq(Cat(each.is_product & (each.register == register) for each in recent)),
-        ]
+            m.d.sync += held_valid.eq(self.i.valid)
+            m.d.sync += [held[name].eq(decoded[name]) for name in self._decoded.members if name not in self._operands]
+        is_same = named(m, "is_same", held.register == self.i.payload.register)
+        m.d.comb += self.i.ready.eq(load)
         self._reserve(m, issued)
-        self._block(m, load, decoded, is_same)
+        is_close = self._is_close(m, load, issued & held.is_sound, is_same)
+        must_wait = is_close | self._is_blocked(m, load, decoded, is_same)
+        stays = named(m, "stays", Mux(load, self.i.valid, held_valid) & must_wait)
+        m.d.sync += load.eq(~stays)
+        self._take(m, stays, decoded)
         self._issue(m, issued)
         return m
+
+    def _take(self, m: Module, stays: Value, decoded: Any) -> None:
+        """Hold the operands of the next beat; each group has a copy of the decision, which has many readers."""
+        # The copies have no reset. A beat may come in the first cycle after one.
+        stays_there = stays & ~ResetSignal(allow_reset_less=True)
+        for number, (name, places) in enumerate(self._groups):
+            group = copied(m, f"{name}_{places[0]}_stays", stays_there, self.parameters.multiplier)
+            m.d.comb += self.stays[number].eq(group)
+            with m.If(~group):
+                m.d.sync += [self.held[name][place].eq(decoded[name][place]) for place in places]
 
     def _decode(self, m: Module) -> dict[str, Value]:
         parameters, beat = self.parameters, self.i.payload
@@ -179,18 +201,31 @@ class MatrixControl(wiring.Component):
         parameters, held = self.parameters, self.held
         tiles = range(parameters.registers)
         taken = Cat((held.register == tile) & issued & held.gives_result for tile in tiles)
-        freed = Cat((self.freed_tile == tile) & self.freed for tile in tiles)
-        m.d.sync += self.pending.eq((self.pending & ~freed) | taken)
+        freed = Cat((self.leaving_tile == tile) & self.leaving for tile in tiles)
+        m.d.sync += [
+            self.leaving.eq(self.freed),
+            self.leaving_tile.eq(self.freed_tile),
+            self.pending.eq((self.pending & ~freed) | taken),
+        ]
 
-    def _block(self, m: Module, load: Value, decoded: Any, is_same: Value) -> None:
-        """Find one cycle ahead whether the beat that is then held must wait."""
+    def _is_close(self, m: Module, load: Value, writes: Value, is_same: Value) -> Value:
+        """Return whether the beat that is held in the next cycle follows a product of its tile too closely."""
+        held = self.held
+        for tile, cycles in enumerate(self.recent):
+            here = named(m, f"writes_{tile}", writes & (held.register == tile))
+            m.d.sync += [cycles.eq(Cat(here, cycles)), self.busy[tile].eq(here | cycles[:-1].any())]
+        follows = (writes & is_same) | _bit_of(self.busy, self.i.payload.register)
+        return Mux(load, follows, _bit_of(self.busy, held.register))
+
+    def _is_blocked(self, m: Module, load: Value, decoded: Any, is_same: Value) -> Value:
+        """Return whether the beat that is held in the next cycle waits for more than a product of its tile."""
         parameters, held = self.parameters, self.held
         # The held beat may be issued now, and its tile is not marked yet.
-        would_wait = self._is_pending(self.i.payload.register) | (self.held_valid & held.gives_result & is_same)
+        would_wait = _bit_of(self.pending, self.i.payload.register) | (self.held_valid & held.gives_result & is_same)
         lacks_place = Mux(
             load,
             decoded.gives_result & would_wait,
-            held.gives_result & self._is_pending(held.register),
+            held.gives_result & _bit_of(self.pending, held.register),
         )
         blocked: Value = named(m, "lacks_place", lacks_place)
         if parameters.has_chunks:
@@ -200,10 +235,7 @@ class MatrixControl(wiring.Component):
                 is_chain = Mux(load, decoded.is_chain, held.is_chain)
                 blocked |= is_chain & (self.others | self._offers_chunk)
                 self._settle(m)
-        m.d.sync += self.is_blocked.eq(blocked)
-
-    def _is_pending(self, tile: Value) -> Value:
-        return Cat(bit & (tile == number) for number, bit in enumerate(self.pending)).any()
+        return blocked
 
     @property
     def _offers_chunk(self) -> Value:
@@ -267,3 +299,7 @@ class MatrixControl(wiring.Component):
             *(promotion[name].eq(ended[name]) for name in rounding_fields(parameters)),
             flight.issued.eq(Mux(ended.promote, promotion.as_value(), product.as_value())),
         ]
+
+
+def _bit_of(tiles: Value, tile: Value) -> Value:
+    return Cat(bit & (tile == number) for number, bit in enumerate(tiles)).any()

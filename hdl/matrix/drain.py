@@ -56,9 +56,9 @@ class Drain(wiring.Component):
         State that proofs refer to: the tiles, and the refusals, that wait; the rows that wait.
     head, head_valid : Signal
         State that proofs refer to: the first of the tiles, and whether there is one.
-    left, spare : Signal
+    left, spare, removed : Signal
         State that proofs refer to: rows of the last tile that have not left the lanes of row 0 yet; places of `lines`
-        less the rows under way to them.
+        less the rows under way to them; whether a row left `lines` in the cycle before, whose place is not counted yet.
     on_way : list of Signal
         State that proofs refer to: for each cycle of the way, what arrives at its end.
     """
@@ -82,6 +82,7 @@ class Drain(wiring.Component):
             Signal(range(parameters.rows)),
             Signal(range(parameters.places + 1), init=parameters.places),
         )
+        self.removed = Signal()
         row = data.StructLayout(
             {"valid": 1, **{name: answer[name].shape for name in ("error", "register", "row", "last_row")}}
         )
@@ -116,7 +117,11 @@ class Drain(wiring.Component):
         with m.If(load):
             m.d.sync += [head.eq(tiles.r_data), self.head_valid.eq(tiles.r_rdy)]
         coming = Mux(takes, Mux(head.is_refused, 1, rows), 0)
-        m.d.sync += self.spare.eq(self.spare - coming + (self.lines.r_rdy & self.lines.r_en))
+        # Whether the receiver takes a row is known late.
+        m.d.sync += [
+            self.removed.eq(self.lines.r_rdy & self.lines.r_en),
+            self.spare.eq(self.spare - coming + self.removed),
+        ]
         with m.If(takes):
             m.d.sync += [left.eq(Mux(head.is_refused, 0, rows - 1)), now.error.eq(head.error)]
             m.d.sync += now.register.eq(head.register)

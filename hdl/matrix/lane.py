@@ -326,18 +326,16 @@ class MatrixLane(wiring.Component):
         if parameters.normalises:
             split = Bundle(sign=rounded.sign, field=field, fraction=fraction, is_normal=is_normal, **its)
             found = inspect_operand(m, formats.operands, index, split)
+            moved = found.but(is_zero=found.zeros.all(), flags=flags).without("zeros", "is_ones", "is_quiet")
+            found = _registered(m, "moved", moved)
             exponent = found.exponent - Cat(found.within, found.skipped)
             found = _registered(
                 m,
                 "promoted",
-                Bundle(
-                    sign=rounded.sign,
-                    significand=found.significand,
-                    exponent=named(m, "partial_exponent", Mux(found.zeros.all(), parameters.zeros[0], exponent)),
+                found.but(
+                    exponent=named(m, "partial_exponent", Mux(found.is_zero, parameters.zeros[0], exponent)),
                     places=Cat(found.within == place for place in range(GROUP)),
-                    flags=flags,
-                    **its,
-                ),
+                ).without("is_zero", "within", "skipped"),
             )
             m.d.comb += places.eq(found.places)
         elif formats.flushes:

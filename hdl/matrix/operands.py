@@ -75,8 +75,8 @@ class Operand(wiring.Component):
 
     ::
 
-        split code | inspect | normalise, 1.0 for a promotion |
-                          unpack                           normal     the names of the ranks
+        split code |      | inspect | normalise, 1.0 for a promotion |
+                 arrive          unpack                           normal     the names of the ranks
 
     Parameters
     ----------
@@ -113,22 +113,26 @@ class Operand(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        formats = self.parameters.formats
-        ordinary = {"is_infinite": C(0, 1), "is_nan": C(0, 1)}
-        split = Bundle(**{name: self.i[name] for name, _ in self.i.shape()}).but(**ordinary)
+        formats, kind = self.parameters.formats, self.parameters.multiplier
+        split = self._registered(m, "arrive", Bundle(**{name: self.i[name] for name, _ in self.i.shape()}))
+        split = split.but(is_infinite=C(0, 1), is_nan=C(0, 1))
+        index = copied(m, "index", self.format, kind)
         if formats.flushes:
-            inspected = inspect_flushed(formats.operands, self.format, split, split.is_normal)
+            inspected = inspect_flushed(formats.operands, index, split, split.is_normal)
         else:
-            inspected = inspect_operand(m, formats.operands, self.format, split)
+            inspected = inspect_operand(m, formats.operands, index, split)
         biased = Signal(signed(formats.product_exponent_width), name="biased_exponent")
-        bias = product_bias(m, formats, self.format, self.accumulator_format) if self._is_second else C(0, 1)
+        bias: Value = C(0, 1)
+        if self._is_second:
+            accumulator_index = copied(m, "accumulator_index", self.accumulator_format, kind)
+            bias = product_bias(m, formats, index, accumulator_index)
         m.d.comb += biased.eq(inspected.exponent + bias)
         inspected = self._registered(m, "unpack", inspected.but(exponent=biased))
         factor = classify_flushed(inspected) if formats.flushes else normalise_operand(m, inspected)
         factor = factor.but(exponent=Mux(factor.is_zero, self.parameters.zeros[self._is_second], factor.exponent))
         if self._is_second and self.parameters.has_chunks:
-            one = self._registered(m, "one", one_as_factor(m, formats, self.format, self.accumulator_format))
-            promotes = copied(m, "promotes_next", self.promotes, self.parameters.multiplier)
+            one = self._registered(m, "one", one_as_factor(m, formats, index, accumulator_index))
+            promotes = copied(m, "promotes_next", copied(m, "promotes_there", self.promotes, kind), kind)
             factor = Bundle(**{name: Mux(promotes, value, getattr(factor, name)) for name, value in vars(one).items()})
         for name, field in self.o.shape():
             value = Signal(field.shape, name=f"next_{name}")

@@ -18,9 +18,11 @@ GROUP = 4
 _MOST = 64  # far more than any device holds
 _LEAST_PLACES = 16  # a queue of fewer words is no smaller
 
-#: The register ranks from the issue of an operation on. Behind `normal` an operand is a normalised significand, behind
-#: `copies` each group of lanes has its own, behind `round` lies a result, and behind `pack` its code.
+#: The register ranks from the issue of an operation on. `arrive` is the way from the control to the operands. Behind
+#: `normal` an operand is a normalised significand, behind `copies` each group of lanes has its own, behind `round` lies
+#: a result, and behind `pack` its code.
 _RANKS = (
+    "arrive",
     "unpack",
     "normal",
     "copies",
@@ -137,8 +139,8 @@ class MatrixParameters(MacParameters):
     @property
     def returning_position(self) -> int:
         """Ranks between the issue of the product that ends a chunk and the issue of its promotion."""
-        # Its result is there behind `round`, or one rank later; the promotion takes it in front of `operands`.
-        return self.behind("round") + self.normalises - self.position("operands")
+        # Its result is there behind `round`, or two ranks later; the promotion takes it in front of `operands`.
+        return self.behind("round") + 2 * self.normalises - self.position("operands")
 
     @property
     def zeros(self) -> tuple[int, int]:

@@ -208,18 +208,22 @@ def _flight(seen: _Seen) -> Iterator[Condition]:
         yield "last of a chunk", ~seen.is_chunk(1) | (counting["last"] == seen.at[1].last)
         yield "end of a chunk", ~(seen.is_chunk(2) & seen.at[2].last) | facts.ends
         promotes = seen.at[returns].promote
-        yield "promotion announced", ~promotes | seen.control.is_blocked
+        yield "promotion announced", ~(promotes & seen.control.held_valid & seen.control.load)
 
 
 def _waits(seen: _Seen) -> Iterator[Condition]:
     """The held beat waits for the products of its tile in flight."""
-    control, latency = seen.control, seen.parameters.accumulate_latency
+    control, held, latency = seen.control, seen.control.held, seen.parameters.accumulate_latency
+    yield "takes when empty", control.held_valid | control.load
+    for number, group in enumerate(control.stays):
+        yield f"operands {number} stay", group == ~control.load
+    for tile, recent in enumerate(control.recent):
+        places = range(1, latency - 1)
+        there = Cat(seen.is_product(place) & (seen.at[place].register == tile) for place in places)
+        yield f"recent {tile}", (recent == there) & (control.busy[tile] == there.any())
+    goes = control.held_valid & control.load & held.is_sound
     for place in range(1, latency):
-        is_its = seen.is_product(place) & (seen.at[place].register == control.held.register)
-        waits = Cat(
-            Cat(row[cycle : cycle + 1] for row in control.waiting.rows).any() for cycle in range(latency - place)
-        ).all()
-        yield f"waits for {place}", ~(control.held_valid & control.held.is_sound & is_its) | waits
+        yield f"waits for {place}", ~(goes & seen.is_product(place) & (seen.at[place].register == held.register))
 
 
 def _levels(seen: _Seen) -> Iterator[Condition]:
@@ -235,7 +239,7 @@ def _levels(seen: _Seen) -> Iterator[Condition]:
         newer = [seen.is_promotion(each) for each in seen.places if each + seen.returns >= place]
         yield f"chain {place}", ~seen.is_chain(place) | ~Cat(*older, *newer, C(0, 1)).any()
     held = control.held
-    goes = control.held_valid & held.is_chain & held.is_sound & ~control.is_blocked
+    goes = control.held_valid & held.is_chain & held.is_sound & control.load
     yield "others gone", ~(goes & Cat(others).any())
 
 
@@ -254,7 +258,7 @@ def _tiles(m: Module, seen: _Seen) -> Iterator[Condition]:
         yield f"entry {place}", ~is_used | (entry.is_refused == Cat(entry.error).any())
         waiting.append((is_used, entry.register))
     yield "head", ~drain.head_valid | (drain.head.is_refused == Cat(drain.head.error).any())
-    waiting.append((drain.head_valid, drain.head.register))
+    waiting += [(drain.head_valid, drain.head.register), (control.leaving, control.leaving_tile)]
     waiting += [(seen.will_give(place), seen.at[place].register) for place in seen.places]
     for tile in range(seen.parameters.registers):
         its = [named(m, "is_its_result", is_there & (register == tile)) for is_there, register in waiting]
@@ -264,7 +268,7 @@ def _tiles(m: Module, seen: _Seen) -> Iterator[Condition]:
             several, found = several | (found & each), found | each
         yield f"results of {tile}", ~several & (found == control.pending[tile])
     held = control.held
-    goes = control.held_valid & held.gives_result & ~control.is_blocked
+    goes = control.held_valid & held.gives_result & control.load
     is_free = ~Cat(bit & (held.register == tile) for tile, bit in enumerate(control.pending)).any()
     yield "tile is free", ~goes | is_free
 
@@ -273,7 +277,7 @@ def _rows(m: Module, seen: _Seen) -> Iterator[Condition]:
     """Every row on its way has a place, and follows the one before it."""
     drain, parameters = seen.drain, seen.parameters
     rows, lines, way = parameters.rows, drain.lines, drain.on_way
-    used = drain.spare + lines.level + drain.left
+    used = drain.spare + drain.removed + lines.level + drain.left
     for place in way:
         used = named(m, "used_places", used + place.valid)
     yield "rows", lines.has_word == (lines.level != 0)
