@@ -15,14 +15,14 @@ from amaranth.hdl import Shape, Signal, Value, ValueCastable
 from amaranth.hdl._ast import Concat, Slice
 from amaranth.lib import wiring
 
-from hdl.simulation.compiling import headers
+from hdl.simulation.compiling import OPTIONS, headers
 from hdl.simulation.integers import with_integers
 from tools.compiled import inputs_of_top, library, member, translate_rtlil
 
 __all__ = ["Bench", "CompiledSimulator"]
 
-#: A testbench takes some thousand cycles: less than what optimisation of the C++ would take.
-_OPTIONS = ("-O0",)
+#: Most testbenches take some thousand cycles: less time than the compiler needs to optimise the C++.
+_QUICK = ("-O0",)
 
 _GLUE = """
 #include <cstring>
@@ -56,6 +56,8 @@ class CompiledSimulator:
     unit : wiring.Component
     *others : Signal
         Signals within the unit that testbenches read; they may set those that nothing drives.
+    is_long : bool
+        Testbenches take so many cycles, some 100,000, that the compiler should optimise the C++.
 
     Raises
     ------
@@ -63,7 +65,7 @@ class CompiledSimulator:
         If Yosys or a C++ compiler is missing, or one of them fails.
     """
 
-    def __init__(self, unit: wiring.Component, *others: Signal) -> None:
+    def __init__(self, unit: wiring.Component, *others: Signal, is_long: bool = False) -> None:
         signals = {"__".join(map(str, path)): Value.cast(port) for path, _, port in unit.signature.flatten(unit)}
         signals |= {f"other_{number}": Value.cast(signal) for number, signal in enumerate(others)}
         self._signals = {name: signal for name, signal in signals.items() if len(signal)}
@@ -73,7 +75,7 @@ class CompiledSimulator:
             names.append("clk")
         cases = "\n".join(f"    case {number}: return now(top.{member(name)});" for number, name in enumerate(names))
         source = with_integers(translate_rtlil(netlist), "top") + _GLUE.replace("CASES", cases)
-        self._code = ctypes.CDLL(str(library(source, headers(), _OPTIONS)))
+        self._code = ctypes.CDLL(str(library(source, headers(), OPTIONS if is_long else _QUICK)))
         self._code.create.restype = self._code.port.restype = ctypes.c_void_p
         self._clock = len(names) - 1 if has_clock else None
 

@@ -27,7 +27,7 @@ def board():
     """A board's station and its simulator; the board's own array would only take longer to compile."""
     parameters = engine_of("ulx3s") | {"rows": 2, "columns": 2, "memory": MEMORY, "multiplier": "generic"}
     station = EngineStation(clock=CLOCK, baud=BAUD, **parameters)
-    return CompiledSimulator(station), station
+    return CompiledSimulator(station, is_long=True), station
 
 
 @pytest.fixture
