@@ -103,7 +103,7 @@ class Bench:
         self._clock = None if clock is None else ctypes.c_void_p(code.port(top, clock))
 
     def _word(self, number: int, width: int) -> Any:
-        """Return an object whose ``value`` is that of a port."""
+        """Return the number at the address of a port: its ``value`` reads and drives the port."""
         address = self._code.port(self._top, number)
         if width <= 64:
             return (ctypes.c_uint32 if width <= 32 else ctypes.c_uint64).from_address(address)
