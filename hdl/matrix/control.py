@@ -148,16 +148,16 @@ class MatrixControl(wiring.Component):
         self._reserve(m, issued)
         is_close = self._is_close(m, load, issued & held.is_sound, is_same)
         must_wait = is_close | self._is_blocked(m, load, decoded, is_same)
-        stays = named(m, "stays", Mux(load, self.i.valid, held_valid) & must_wait)
-        m.d.sync += load.eq(~stays)
-        self._take(m, stays, decoded)
+        stays_next = named(m, "stays_next", Mux(load, self.i.valid, held_valid) & must_wait)
+        m.d.sync += load.eq(~stays_next)
+        self._take(m, stays_next, decoded)
         self._issue(m, issued)
         return m
 
-    def _take(self, m: Module, stays: Value, decoded: Any) -> None:
+    def _take(self, m: Module, stays_next: Value, decoded: Any) -> None:
         """Hold the operands of the next beat; each group has a copy of the decision, which has many readers."""
         # The copies have no reset. A beat may come in the first cycle after one.
-        stays_there = stays & ~ResetSignal(allow_reset_less=True)
+        stays_there = stays_next & ~ResetSignal(allow_reset_less=True)
         for number, (name, places) in enumerate(self._groups):
             group = copied(m, f"{name}_{places[0]}_stays", stays_there, self.parameters.multiplier)
             m.d.comb += self.stays[number].eq(group)

@@ -108,6 +108,11 @@ class _Seen:
         self.places = range(1, len(self.at))
         self.returns = self.parameters.returning_position
 
+    @property
+    def goes(self) -> Value:
+        """Whether the held beat is issued in this cycle."""
+        return self.control.held_valid & self.control.load
+
     def is_product(self, place: int) -> Value:
         return self.at[place].writes & self.at[place].is_product
 
@@ -208,7 +213,7 @@ def _flight(seen: _Seen) -> Iterator[Condition]:
         yield "last of a chunk", ~seen.is_chunk(1) | (counting["last"] == seen.at[1].last)
         yield "end of a chunk", ~(seen.is_chunk(2) & seen.at[2].last) | facts.ends
         promotes = seen.at[returns].promote
-        yield "promotion announced", ~(promotes & seen.control.held_valid & seen.control.load)
+        yield "promotion announced", ~(promotes & seen.goes)
 
 
 def _waits(seen: _Seen) -> Iterator[Condition]:
@@ -221,7 +226,7 @@ def _waits(seen: _Seen) -> Iterator[Condition]:
         places = range(1, latency - 1)
         there = Cat(seen.is_product(place) & (seen.at[place].register == tile) for place in places)
         yield f"recent {tile}", (recent == there) & (control.busy[tile] == there.any())
-    goes = control.held_valid & control.load & held.is_sound
+    goes = seen.goes & held.is_sound
     for place in range(1, latency):
         yield f"waits for {place}", ~(goes & seen.is_product(place) & (seen.at[place].register == held.register))
 
@@ -239,7 +244,7 @@ def _levels(seen: _Seen) -> Iterator[Condition]:
         newer = [seen.is_promotion(each) for each in seen.places if each + seen.returns >= place]
         yield f"chain {place}", ~seen.is_chain(place) | ~Cat(*older, *newer, C(0, 1)).any()
     held = control.held
-    goes = control.held_valid & held.is_chain & held.is_sound & control.load
+    goes = seen.goes & held.is_chain & held.is_sound
     yield "others gone", ~(goes & Cat(others).any())
 
 
@@ -268,7 +273,7 @@ def _tiles(m: Module, seen: _Seen) -> Iterator[Condition]:
             several, found = several | (found & each), found | each
         yield f"results of {tile}", ~several & (found == control.pending[tile])
     held = control.held
-    goes = control.held_valid & held.gives_result & control.load
+    goes = seen.goes & held.gives_result
     is_free = ~Cat(bit & (held.register == tile) for tile, bit in enumerate(control.pending)).any()
     yield "tile is free", ~goes | is_free
 
