@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["advice", "cpu_build", "extras_within", "main", "progress", "reason", "remove_half_installed"]
+__all__ = ["advice", "cpu_build", "extras_within", "is_current", "main", "progress", "reason", "remove_half_installed"]
 
 # Builds in isolation: older pips would use the packages that happen to be installed.
 _PIP = (
@@ -70,6 +70,25 @@ def extras_within(extra: str, table: dict[str, list[str]]) -> set[str]:
             inner = [re.fullmatch(r"cbfloat\[(.+)\]", each) for each in table[name]]
             waiting += [each for match in inner if match for each in match[1].split(",")]
     return found
+
+
+def is_current(root: Path, site: Path) -> bool:
+    """Return whether the project itself is installed, its kernels compiled from the sources that are there now.
+
+    Parameters
+    ----------
+    root : Path
+        The folder of the project.
+    site : Path
+        The folder ``site-packages``.
+    """
+    made = [*site.glob("cbfloat-*.dist-info/RECORD"), *(root / "golden" / "kernels").glob("native.*")]
+    sources = [root / "pyproject.toml", *(root / "golden" / "kernels" / "source").iterdir()]
+    return len(made) == 2 and min(map(_changed, made)) > max(map(_changed, sources))
+
+
+def _changed(file: Path) -> float:
+    return file.stat().st_mtime
 
 
 def cpu_build(wheels: str, constraints: Path) -> list[str]:
@@ -155,13 +174,19 @@ def main(extra: str) -> None:
     """Install an extra into the environment of this interpreter."""
     root, environment = Path(__file__).parents[1], Path(sys.prefix)
     log, constraints = environment / "install.log", root / "constraints.txt"
-    for name in remove_half_installed(next((environment / "lib").glob("python3*/site-packages"))):
+    site = next((environment / "lib").glob("python3*/site-packages"))
+    for name in remove_half_installed(site):
         print(f"    {name.removesuffix('.dist-info')} was cut short, and is installed again")
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     wheels = os.environ.get("TORCH_WHEELS")
-    if wheels and "train" in extras_within(extra, project["optional-dependencies"]):
+    table = project["optional-dependencies"]
+    extras = extras_within(extra, table)
+    if wheels and "train" in extras:
         _install(cpu_build(wheels, constraints), log)
-    _install(["-e", f"{root}[{extra}]", "-c", str(constraints)], log)
+    wanted = ["-e", f"{root}[{extra}]"]
+    if is_current(root, site):  # pip would compile the kernels again
+        wanted = [each for name in sorted(extras) for each in table[name] if not each.startswith("cbfloat[")]
+    _install([*wanted, "-c", str(constraints)], log)
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else 150)
     try:
         check_simulator(given.sim)
-        mutants = _select(given.mutants)
+        mutants = given.share.of(_select(given.mutants))
     except (ValueError, MissingSimulator) as error:
         print(f"lab.mutants: {error}", file=sys.stderr)
         return 2

@@ -18,6 +18,7 @@ from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_
 from tools.pages import publish
 from tools.paths import ROOT, folder_to_write
 from tools.results import measured
+from tools.share import add_share
 
 __all__ = ["main"]
 
@@ -28,6 +29,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "proofs", nargs="*", metavar="PROOF", help="beginnings of ids such as step/*/cb16 (default: all)"
     )
+    add_share(parser, "proofs")
     parser.add_argument("--jobs", type=int, default=2, help="solvers at a time (default %(default)s)")
     parser.add_argument(
         "--folder", type=folder_to_write, default=ROOT / "build" / "formal", help="default: build/formal"
@@ -38,11 +40,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     if given.jobs < 1:
         parser.error(f"--jobs: got {given.jobs}, must be at least 1")
     try:
-        given.selected = select(given.tier, given.proofs)
+        given.selected = given.share.of(select(given.tier, given.proofs))
     except ValueError as error:
         parser.error(str(error))
-    if given.update_docs and (given.proofs or given.tier != "full"):
-        parser.error("--update-docs: must be given without PROOF and with --tier full, the table is of all proofs")
+    given.is_whole = given.tier == "full" and given.share.is_whole and not given.proofs
+    if given.update_docs and not given.is_whole:
+        parser.error("--update-docs: must be given with --tier full and nothing that selects proofs, the table has all")
     return given
 
 
@@ -89,7 +92,7 @@ def _finish(given: argparse.Namespace, console: Console, outcomes: Sequence[Answ
         report.write_json(outcomes, given.folder / "formal.json")
         (given.folder / "formal.md").write_text(report.markdown(outcomes), encoding="utf-8")
         console.print(f"also in {given.folder / 'formal.md'} and {given.folder / 'formal.json'}", highlight=False)
-        if given.tier == "full" and not given.proofs:
+        if given.is_whole:
             note("formal", report.evidence(outcomes), ["lab.proofs"])
     if given.update_docs and not failed:
         found = measured(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from sim.run.simulators import SIMULATORS
 from sim.units import UNITS
 from tools.paths import ROOT, folder_to_write
+from tools.share import add_share
 
 __all__ = ["parse"]
 
@@ -46,6 +47,7 @@ def parse(
     )
     if mutants:
         parser.add_argument("--mutants", default="", help="comma-separated, * stands for anything (default: all)")
+        add_share(parser, "mutants")
     else:
         parser.epilog = f"Units: {', '.join(UNITS)}."
         units = environment.get("UNITS", "")

@@ -1,6 +1,8 @@
 """Packages, citation and make targets of a release: they hold everything that they need, and nothing else."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -118,7 +120,54 @@ def test_make_leaves_out_the_long_tests_by_one_target_and_none_by_the_other(targ
     assert all(f"-m '{marks}'" in options for marks in leaves_out)
 
 
-def test_continuous_integration_runs_every_test():
-    stages = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert "stage test-all" in stages
-    assert "stage test" not in stages
+STAGES = ["lint", "docs", "sim"]
+
+
+@pytest.fixture
+def stages(tmp_path):
+    """Run a copy of .ci/run in which `make` only notes its arguments; return those of every call."""
+    script = tmp_path / ".ci/run"
+    script.parent.mkdir()
+    shutil.copy(ROOT / ".ci/run", script)
+    noted, make = tmp_path / "noted", tmp_path / "bin/make"
+    make.parent.mkdir()
+    make.write_text(f'#!/bin/sh\necho "$*" >> {noted}\ncase "$*" in $FAILING) exit 3 ;; esac\n', encoding="utf-8")
+    make.chmod(0o755)
+
+    def run(*arguments, failing=""):
+        noted.write_text("", encoding="utf-8")
+        path = f"{make.parent}{os.pathsep}{os.environ['PATH']}"
+        environment = os.environ | {"PATH": path, "FAILING": failing}
+        done = subprocess.run([script, *arguments], capture_output=True, text=True, env=environment)
+        return done.returncode, noted.read_text(encoding="utf-8").splitlines()
+
+    return run
+
+
+def test_continuous_integration_leaves_the_long_checks_to_the_night(stages):
+    status, made = stages()
+    assert status == 0
+    assert set(made[1:]) == {
+        *STAGES,
+        "test",
+        "sim-mutants SEED=1 ARGS=--share 2/3",
+        "formal ARGS=--tier=fast --share 2/3",
+    }
+
+
+def test_continuous_integration_runs_every_test_and_fault_at_night(stages):
+    status, made = stages("nightly")
+    assert status == 0
+    assert set(made[1:]) == {*STAGES, "test-all", "sim-mutants SEED=1 ARGS=", "formal ARGS=--tier=fast "}
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    assert "schedule:" in workflow
+    assert "github.event_name == 'schedule' && 'nightly'" in workflow
+
+
+@pytest.mark.parametrize("failing", [*STAGES, "test", "sim-mutants*", "formal*"])
+def test_continuous_integration_fails_with_each_of_its_stages(stages, failing):
+    assert stages(failing=failing)[0] == 3
+
+
+def test_continuous_integration_with_a_wrong_word_runs_nothing(stages):
+    assert stages("nightlyy") == (2, [])

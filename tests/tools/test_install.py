@@ -88,6 +88,26 @@ def test_half_installed_packages_are_removed_and_whole_ones_stay(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["whole-1.0.dist-info"]
 
 
+def test_kernels_are_compiled_again_when_their_source_or_the_installation_changes(tmp_path):
+    site, kernels = tmp_path / "site", tmp_path / "golden/kernels"
+    sources = [tmp_path / "pyproject.toml", kernels / "source/step.cpp"]
+    made = [site / "cbfloat-0.1.0.dist-info/RECORD", kernels / "native.cpython-311-x86_64-linux-gnu.so"]
+    for time, file in enumerate([*sources, *made]):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        os.utime(file, (time, time))
+    assert install.is_current(tmp_path, site)
+    for source in sources:
+        os.utime(source, (9, 9))
+        assert not install.is_current(tmp_path, site)
+        os.utime(source, (0, 0))
+    for file in made:
+        gone = file.rename(tmp_path / "gone")
+        assert not install.is_current(tmp_path, site)
+        gone.rename(file)
+    assert install.is_current(tmp_path, site)
+
+
 def test_cpu_build_is_wanted_by_what_trains_alone():
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     wanting = {extra for extra in table if "train" in install.extras_within(extra, table)}
