@@ -72,7 +72,7 @@ test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run all tes
 	@echo '==> Tests, but the long ones (make test-all runs those too)'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) -m 'not long' $(ARGS)
 
-test-all: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run every test, as continuous integration does
+test-all: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run every test, as continuous integration does each night
 	@echo '==> Tests'
 	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
 
