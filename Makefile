@@ -70,11 +70,11 @@ formal: .venv/.installed-formal ## prove that the RTL is right for every input (
 test test-all: SIMULATOR_NEEDS += cadical
 test: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run all tests but the long ones
 	@echo '==> Tests, but the long ones (make test-all runs those too)'
-	@$(BIN)/python -m pytest -n $(PROCESSORS) -m 'not long' $(ARGS)
+	@$(BIN)/python -m pytest -n $(PROCESSORS) --dist worksteal -m 'not long' $(ARGS)
 
 test-all: prepare-simulator $(SIMULATOR_EXTRAS) .venv/.installed-test ## run every test, as continuous integration does each night
 	@echo '==> Tests'
-	@$(BIN)/python -m pytest -n $(PROCESSORS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(PROCESSORS) --dist worksteal $(ARGS)
 
 # In another environment than the newest PyTorch's. Not for every change, but before a release.
 test-oldest-torch: .venv-oldest/.installed ## run the tests of golden.torch with the oldest PyTorch that pyproject.toml allows

@@ -21,6 +21,8 @@ struct Bench {
   cxxrtl_design::p_top top;
   uint8_t *memory;
   uint64_t base, size, cycle = 0;
+  // Bytes that have been read and written.
+  uint64_t bytes_read = 0, bytes_written = 0;
   unsigned latency, most;
   std::deque<Burst> reads, writes;
   std::deque<uint64_t> answers;
@@ -88,7 +90,7 @@ struct Bench {
     top.eval();
     top.commit();
     *now(top.p_aclk) = 0;
-    if (read) advance(reads);
+    if (read) bytes_read += uint64_t(1) << reads.front().size, advance(reads);
     if (answered) answers.pop_front();
     cycle++;
   }
@@ -110,6 +112,7 @@ struct Bench {
     Burst &burst = writes.front();
     uint64_t at = burst.address & ~uint64_t(WORD_BYTES - 1);
     uint32_t strobes = *now(top.p_m__axi__wstrb);
+    bytes_written += __builtin_popcount(strobes);
     if (holds(at)) {
       for (unsigned byte = 0; byte < WORD_BYTES; byte++)
         if (strobes >> byte & 1)
@@ -153,6 +156,8 @@ void destroy(void *given) {
 uint8_t *memory(void *given) { return static_cast<Bench *>(given)->memory; }
 const char *fault(void *given) { return static_cast<Bench *>(given)->fault; }
 uint64_t cycles(void *given) { return static_cast<Bench *>(given)->cycle; }
+uint64_t bytes_read(void *given) { return static_cast<Bench *>(given)->bytes_read; }
+uint64_t bytes_written(void *given) { return static_cast<Bench *>(given)->bytes_written; }
 
 // Both return the answer of the bus, -1 without one after so many cycles.
 int read_register(void *given, uint32_t address, uint32_t *value, unsigned limit) {

@@ -64,6 +64,8 @@ class Simulation:
             ("memory", ctypes.c_void_p, (ctypes.c_void_p,)),
             ("fault", ctypes.c_char_p, (ctypes.c_void_p,)),
             ("cycles", ctypes.c_uint64, (ctypes.c_void_p,)),
+            ("bytes_read", ctypes.c_uint64, (ctypes.c_void_p,)),
+            ("bytes_written", ctypes.c_uint64, (ctypes.c_void_p,)),
             ("read_register", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint)),
             ("write_register", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint)),
             ("run", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint64)),
@@ -79,6 +81,11 @@ class Simulation:
     def cycles(self) -> int:
         """Cycles since power-up."""
         return int(self._code.cycles(self._open()))
+
+    @property
+    def bytes_moved(self) -> tuple[int, int]:
+        """Bytes that the engine has read from the memory, whole words of the bus, and bytes that it has written."""
+        return int(self._code.bytes_read(self._open())), int(self._code.bytes_written(self._open()))
 
     def read(self, address: int) -> int:
         value = ctypes.c_uint32()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -31,11 +32,17 @@ _HEADINGS = (
     "of the peak",
     "stalls: load",
     "store",
+    "KB read",
+    "written",
 )
+#: Of every bus and every latency; 64 x 64 x 64 is a layer of the digits' MLP with 64 images.
+_EVERYWHERE = ((64, 64, 64), (128, 128, 128))
+#: Of the last bus and the last latency alone, for they take minutes; the second half has layers of GPT-2 for 16 tokens.
+_ONCE = ((256, 256, 256), (512, 512, 512), (16, 768, 768), (16, 2304, 768), (16, 768, 3072))
 
 
 class Run(NamedTuple):
-    """One product: sizes, bits of the bus, latency of the memory in cycles, level, and what the counters say."""
+    """A product: sizes, bits of the bus, latency of the memory in cycles, level, counters, bytes moved."""
 
     size: tuple[int, int, int]
     bus: int
@@ -43,6 +50,8 @@ class Run(NamedTuple):
     level: int
     cycles: int
     stalls: dict[str, int]
+    read: int
+    written: int
 
     @property
     def products_per_cycle(self) -> float:
@@ -56,6 +65,7 @@ class Run(NamedTuple):
         return (
             " x ".join(map(str, self.size)), str(self.bus), str(self.latency), str(self.level), f"{self.cycles:,}",
             f"{self.products_per_cycle:.2f}", f"{share:.1%}", f"{self.stalls['load']:,}", f"{self.stalls['store']:,}",
+            f"{self.read / 1000:,.1f}", f"{self.written / 1000:,.1f}",
         )  # fmt: skip
 
 
@@ -77,16 +87,19 @@ def runs(
     for bus in buses:
         unit: Any = {"rows": _ROWS, "columns": _COLUMNS, "operands": (CBFLOAT16,), "bus_width": bus, "reads": reads}
         for latency in latencies:
-            engine = Engine(Simulation(MatrixEngine(**unit), latency=latency, outstanding=reads))
+            simulation = Simulation(MatrixEngine(**unit), latency=latency, outstanding=reads)
+            engine = Engine(simulation)
             for size in sizes:
                 m, n, k = size
                 a, b = (chance.integers(0, 1 << 16, shape, np.uint16) for shape in ((m, k), (k, n)))
                 for level in (0, 1, 2):
-                    before = engine.counters()
+                    before, moved = engine.counters(), simulation.bytes_moved
                     engine.matmul(a, b, operand=CBFLOAT16, level=level, chunk=32 if level == 1 else None)
                     after = engine.counters()
                     stalls = {name: count - before["stalls"][name] for name, count in after["stalls"].items()}
-                    yield Run(size, bus, latency, level, after["cycles"] - before["cycles"], stalls)
+                    cycles = after["cycles"] - before["cycles"]
+                    read, written = (now - then for now, then in zip(simulation.bytes_moved, moved, strict=True))
+                    yield Run(size, bus, latency, level, cycles, stalls, read, written)
 
 
 def _size(text: str) -> tuple[int, int, int]:
@@ -99,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.engine", description=__doc__)
     parser.add_argument(
-        "sizes", nargs="*", type=_size, default=[(32, 32, 128), (128, 128, 128)], metavar="MxNxK", help="products"
+        "sizes", nargs="*", type=_size, metavar="MxNxK", help="products (default: those of the page, for half an hour)"
     )
     parser.add_argument("--bus", nargs="+", type=int, choices=(64, 128), default=[64, 128], help="bits of the bus")
     parser.add_argument("--latency", nargs="+", type=int, default=[20, 150], help="cycles of the memory")
@@ -107,7 +120,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_update_docs(parser, "engine", "put the table into docs/engine.md")
     given = parser.parse_args(arguments)
     found = []
-    for run in runs(given.sizes, given.bus, given.latency, given.reads):
+    todo = [runs(given.sizes or _EVERYWHERE, given.bus, given.latency, given.reads)]
+    if not given.sizes:
+        todo.append(runs(_ONCE, given.bus[-1:], given.latency[-1:], given.reads))
+    for run in itertools.chain(*todo):
         found.append(run)
         print("  ".join(run.row()), flush=True)
     least = min(found, key=lambda run: run.products_per_cycle)

@@ -49,6 +49,16 @@ def test_product_by_the_rtl_gives_goldens_bits(engine, level, m, k, n, transpose
     assert (found == golden.matmul(a, b, **options)).all()
 
 
+def test_simulation_of_the_rtl_counts_the_bytes_that_an_engine_reads_and_writes(engine):
+    m, k, n = 6, 32, 10
+    read, written = engine._transport.bytes_moved
+    engine.matmul(codes((m, k)), codes((k, n), 2), operand=CBFLOAT16, level=0)
+    now_read, now_written = engine._transport.bytes_moved
+    assert now_written - written == 4 * m * n
+    # Two rows or columns at a time: all of B for each pair of rows, and of A at least once.
+    assert 2 * (m * k + k * n) <= now_read - read <= 2 * (m * k * (n // 2) + k * n * (m // 2))
+
+
 def test_product_of_values_and_batches_by_the_rtl_gives_goldens_bits(engine):
     a, b = values((3, 9, 21)), values((21, 10), 2)
     wanted = golden.matmul_values(a, b, operand=CBFLOAT16, out=CBFLOAT16)

@@ -97,6 +97,8 @@ def assert_results(done, wanted):
 
 BENCHES = pytest.mark.parametrize("bench", [mac_bench, vector_bench], ids=name_of)
 CASES = [*((mac_bench, build, None) for build in BUILDS), *((vector_bench, *build) for build in VECTOR_BUILDS)]
+#: All but the first vector units.
+LONG = range(len(BUILDS) + 3, len(CASES))
 
 
 def ones(bench, unit, level):
@@ -104,7 +106,11 @@ def ones(bench, unit, level):
     return [np.full((*bench.rows(unit, level), 1), CBFLOAT16.one, np.uint16) for _ in "ab"]
 
 
-@pytest.mark.parametrize(("bench", "build", "chunk"), CASES, ids=name_of)
+@pytest.mark.parametrize(
+    ("bench", "build", "chunk"),
+    [pytest.param(*case, marks=[pytest.mark.long] if at in LONG else []) for at, case in enumerate(CASES)],
+    ids=name_of,
+)
 def test_unit_on_random_reductions_gives_goldens_results_in_order(bench, build, chunk):
     unit = unit_of(bench.UNIT, **build)
     seed = CASES.index((bench, build, chunk))

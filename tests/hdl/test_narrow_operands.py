@@ -130,6 +130,7 @@ def test_inner_of_a_command_line_is_a_format_or_operand():
 HAND_MADE = (FloatFormat("e4m3", 4, 3), FloatFormat("e3m2", 3, 2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("inner", [None, "operand"])
 @pytest.mark.parametrize("fmt", HAND_MADE, ids=str)
 def test_reduction_of_a_hand_made_narrow_format_is_goldens_by_default_and_in_itself_on_request(fmt, inner):
@@ -225,7 +226,7 @@ def total(unit, *, chunk, behind):
     return code
 
 
-@pytest.mark.parametrize("kind", [MultiplyAccumulate, VectorMac])
+@pytest.mark.parametrize("kind", [MultiplyAccumulate, pytest.param(VectorMac, marks=pytest.mark.long)])
 @pytest.mark.parametrize("stages", [3, 9, 11])
 @pytest.mark.parametrize(("chunk", "behind", "code"), [(1, 0, 0x44808000), (2, 0, 0x44806000), (0, 1, 0x44808000)])
 def test_widening_chunk_changed_behind_the_last_product_changes_no_reduction(kind, stages, chunk, behind, code):

@@ -49,7 +49,9 @@ def test_identify_file_with_wrong_results_is_refused(tmp_path, capsys, change, m
     assert match in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("operand", "finds"), [("cb16", True), ("cbfloat16", False)])
+@pytest.mark.parametrize(
+    ("operand", "finds"), [("cb16", True), pytest.param("cbfloat16", False, marks=pytest.mark.long)]
+)
 def test_identify_by_files_tells_bias_31_from_42(tmp_path, capsys, operand, finds):
     asked = all_probes(golden.format_named(operand), 0)
     path = tmp_path / "results.npz"

@@ -53,6 +53,7 @@ def test_identify_device_that_depends_on_shape_or_place_says_so_and_gives_no_mod
     assert any(each.statement.startswith(statement) for each in found.findings), found.text()
 
 
+@pytest.mark.long
 def test_identify_device_that_is_other_in_long_sums_gives_no_model():
     assert identify(split_beyond_2048, operand=BF16, verify=0).model is None
     assert identify(exact, operand=BF16, verify=0).model is not None
@@ -137,6 +138,7 @@ def test_identify_initial_value_that_joins_elsewhere_is_said_and_gives_no_model(
     assert any(each.statement.startswith(where) for each in found.findings), found.text()
 
 
+@pytest.mark.long
 def test_identify_initial_value_amid_the_sum_gives_no_model():
     assert identify(behind_one_product, operand=BF16, initial=FP32, verify=VERIFY).model is None
 

@@ -84,6 +84,7 @@ def test_fault_in_the_source_is_seen(sees, fault):
     assert sees(fault, FAULTS[fault].by)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ends_its_block", [True, False])
 def test_matmul_chunks_of_300_each_end_a_block_so_that_their_bounds_start_anew(library, load, tmp_path, ends_its_block):
     # 300 products of 2^22, counted twice, are below 2^32, where cbfloat16 ends, and 600 are above. (The bits are right
