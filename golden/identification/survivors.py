@@ -25,6 +25,8 @@ _SEEN = 2 * BESIDE
 _FAR, _FURTHEST = 1024, 1100
 #: Exponents between a large and a small term, at least: a sum of float32 loses the small one.
 _APART = 26
+#: The exponent of a large term, at most.
+_HIGHEST = 60
 
 _Product = Callable[[Probe], NDArray[Any]]
 
@@ -34,7 +36,8 @@ class _Survivors:
 
     def __init__(self, product: _Product, operand: FloatFormat, out: FloatFormat) -> None:
         self.product, self.operand, self.out = product, operand, out
-        high, low = ranges(operand)["wide"]
+        # A format of few exponents has no other room for a small term that is no product of subnormal factors.
+        high, low = min(_HIGHEST, 2 * operand.emax), ranges(operand)["wide"][1]
         # Some devices flush subnormal factors, or align terms at zeros.
         for least in (low, *range(max(low, 2 * operand.emin), high - _APART, 4)):
             self.terms, self.unit = Terms(operand, high, least), 2.0**least

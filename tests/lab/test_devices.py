@@ -43,7 +43,7 @@ def test_member_of_the_family_depends_on_its_number_alone():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [0, 1, 2, 4])
+@pytest.mark.parametrize("number", [0, 1, 2, 4, 31])
 def test_random_member_of_the_family_is_found(number):
     verdict = judged(member(number), verify=20_000)
     assert (verdict.is_wrong, verdict.is_missed) == (False, False), verdict.found.text()

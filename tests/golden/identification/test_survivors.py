@@ -43,9 +43,10 @@ def test_dissected_device_with_shuffled_products_and_stages_to_odd_has_its_tree(
     assert groups(found, 6) == groups(RULE, 6)
 
 
-def test_dissected_device_that_loses_subnormal_factors_has_its_tree():
+@pytest.mark.parametrize("operand", [golden.FLOAT8_E5M2, golden.FLOAT8_E4M3FN])
+def test_dissected_device_that_loses_subnormal_factors_has_its_tree(operand):
     rule = Accumulator(8, 10, FusedSum(2), stages=(FusedSum(10, 20, rounding="to_odd"),), flush="signed")
-    found = next(dissected(device_of(rule, golden.FLOAT8_E5M2).product, golden.FLOAT8_E5M2, golden.FP32))
+    found = next(dissected(device_of(rule, operand).product, operand, golden.FP32))
     assert (found.block, [stage.terms for stage in found.stages]) == (10, [10])
 
 
