@@ -28,6 +28,11 @@ def test_vector_unit_gives_two_cycles_for_a_promotion_to_fp32_and_one_for_anothe
     assert products_per_cycle(unit, level=level, chunk=8) == pace
 
 
+def test_measured_unit_is_simulated_without_the_primitive_of_its_family():
+    build = measured_units(published())["mac_cbfloat16_level_2"]
+    assert products_per_cycle(build(), level=2, chunk=4, chunks=3) == Fraction(4, 5)
+
+
 def test_products_of_a_beat_are_one_or_as_many_as_lanes_of_the_level():
     assert [products_per_beat(MultiplyAccumulate(), level) for level in (0, 1, 2)] == [1, 1, 1]
     assert [products_per_beat(VectorMac(lanes=8), level) for level in (0, 1, 2)] == [4, 8, 8]
