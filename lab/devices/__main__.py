@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from rich.progress import track
 
-from lab.devices.catalogue import DEVICES
+from lab.devices.device import Device
 from lab.devices.family import member
 from lab.devices.judge import Verdict, judged
+from lab.gpu import card
 from tools.interrupts import ending_on_interrupt
 from tools.pages import add_update_docs, publish
 from tools.paths import at_least_one
@@ -19,6 +20,7 @@ from tools.results import Table, measured
 __all__ = ["SUBJECT", "main"]
 
 SUBJECT = "identified devices"
+_ON_CARD = "card-devices"
 
 _COLUMNS = ("device", "verdict", "products asked", "sums asked", "seconds")
 
@@ -51,11 +53,21 @@ def _family(members: int, verify: int) -> int:
     return int(counts["wrong model"] > 0)
 
 
+def _devices(on_card: bool) -> dict[str, Device]:
+    """Return the devices; those of a card need PyTorch and Triton, the others the RTL and this machine's libraries."""
+    if on_card:
+        from lab.devices.card import DEVICES
+    else:
+        from lab.devices.catalogue import DEVICES
+    return DEVICES
+
+
 @ending_on_interrupt("lab.devices", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; return 1 if a verdict is wrong or a device of the family is not found."""
     parser = argparse.ArgumentParser(prog="python -m lab.devices", description=__doc__)
     parser.add_argument("only", nargs="*", metavar="NAME", help="devices whose names have this part (default: all)")
+    parser.add_argument("--card", action="store_true", help="devices of the NVIDIA card of this machine, a Hopper")
     parser.add_argument("--without", metavar="PART", help="leave out devices whose names have this part")
     parser.add_argument("--verify", type=at_least_one, default=100_000, help="sums of verification (%(default)s)")
     parser.add_argument("--family", type=at_least_one, metavar="N", help="judge N random members of the family instead")
@@ -65,13 +77,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.update_docs or given.only or given.without:
             parser.error("--family: got names or --update-docs with it, must be given with --verify alone")
         return _family(given.family, given.verify)
-    chosen = [name for name in DEVICES if not given.only or any(part in name for part in given.only)]
+    if given.card and card.skipped("lab.devices --card"):
+        return 0
+    devices = _devices(given.card)
+    chosen = [name for name in devices if not given.only or any(part in name for part in given.only)]
     chosen = [name for name in chosen if not given.without or given.without not in name]
     if not chosen:
-        parser.error(f"NAME: got {' '.join(given.only)}, must be a part of one of {', '.join(DEVICES)}")
+        parser.error(f"NAME: got {' '.join(given.only)}, must be a part of one of {', '.join(devices)}")
     verdicts = {}
     for name in track(chosen, description="identifying", disable=not sys.stderr.isatty()):
-        verdicts[name] = judged(DEVICES[name], verify=given.verify)
+        verdicts[name] = judged(devices[name], verify=given.verify)
         print("  ".join(_row(name, verdicts[name])), flush=True)
     wrong = sum(each.is_wrong for each in verdicts.values())
     missed = sum(each.is_missed for each in verdicts.values())
@@ -79,8 +94,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(conclusion)
     if given.update_docs:
         table = Table(_COLUMNS, [_row(name, verdict) for name, verdict in verdicts.items()], left=2)
-        sources = ["lab.devices", "hdl"]
-        publish(measured("devices", sources, subject=SUBJECT, conclusion=conclusion, tables=(table,)))
+        if given.card:
+            publish(measured(_ON_CARD, ["lab.devices.card"], note=card.note(), tables=(table,)))
+        else:
+            sources = ["lab.devices", "hdl"]
+            publish(measured("devices", sources, subject=SUBJECT, conclusion=conclusion, tables=(table,)))
     return int(bool(wrong or missed))
 
 

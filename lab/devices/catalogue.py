@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 import golden
 from golden import BF16, CB16, CBFLOAT16, FLOAT8_E4M3FN, FP16, FP32, FloatFormat, Reduction, accumulators
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
+from lab.devices.device import Array, Device
 from tools.compiled import Compiled, fields
 
-__all__ = ["DEVICES", "Device"]
-
-Array = NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Device:
-    """A device and what is known of it.
-
-    Parameters
-    ----------
-    function : callable
-        Multiplies codes, or with `values` float32 arrays.
-    operand : FloatFormat
-    is_of_family : bool
-        Whether a `Reduction` or a `golden.Accumulator` computes it.
-    model : Reduction or Accumulator, optional
-        The rule, where only one describes these sums.
-    values : bool
-    """
-
-    function: Callable[[Array, Array], Array]
-    operand: FloatFormat
-    is_of_family: bool
-    model: Any = None
-    values: bool = False
+__all__ = ["DEVICES"]
 
 
 def _modelled(model: Any, operand: FloatFormat) -> Device:

@@ -8,7 +8,7 @@ import numpy as np
 
 import golden
 from golden import BF16, CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32, Accumulator, FloatFormat, FusedSum, Rounding
-from lab.devices.catalogue import Device
+from lab.devices.device import Device
 
 __all__ = ["drawn", "member"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import golden
 from golden import Identified
 from golden.identification.probes import hard_probe
-from lab.devices.catalogue import Array, Device
+from lab.devices.device import Array, Device
 
 __all__ = ["Verdict", "judged"]
 
@@ -54,8 +54,9 @@ def judged(device: Device, *, verify: int) -> Verdict:
     start = time.perf_counter()
     found = golden.identify(counted, operand=device.operand, values=device.values, verify=verify)
     seconds = time.perf_counter() - start
-    is_wrong = found.model is not None and not (device.is_of_family and _same(device, found))
-    return Verdict(found, is_wrong, device.is_of_family and found.model is None, sum(asked), len(asked), seconds)
+    is_wrong = found.model is not None and (device.is_of_family is False or not _same(device, found))
+    is_missed = device.is_of_family is True and found.model is None
+    return Verdict(found, is_wrong, is_missed, sum(asked), len(asked), seconds)
 
 
 def _same(device: Device, found: Identified) -> bool:

@@ -5,7 +5,8 @@ import pytest
 import golden
 from golden import BF16
 from lab.devices.__main__ import main
-from lab.devices.catalogue import DEVICES, Device
+from lab.devices.catalogue import DEVICES
+from lab.devices.device import Device
 from lab.devices.family import member
 from lab.devices.judge import judged
 

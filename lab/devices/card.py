@@ -1,0 +1,169 @@
+"""Devices of an NVIDIA card of architecture Hopper: its tensor cores, cuBLAS, and the kernels of this project.
+
+Triton, which PyTorch brings for such cards, chooses the instruction by the tile: WGMMA for 64 x 64 results of four
+warps, MMA for 16 x 16 results of one.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+import golden.torch as cstorch
+from golden import BF16, CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FloatFormat, Reduction, accumulators
+from lab.devices.device import Array, Device
+
+__all__ = ["DEVICES", "INSTRUCTIONS", "compiled"]
+
+_DTYPES = {
+    BF16: torch.bfloat16,
+    FP16: torch.float16,
+    FLOAT8_E4M3FN: torch.float8_e4m3fn,
+    FLOAT8_E5M2: torch.float8_e5m2,
+}
+#: Side of the tile, products of a loop's turn, and warps.
+INSTRUCTIONS = {"WGMMA": (64, 64, 4), "MMA": (16, 32, 1)}
+_PROMOTED = 128  # products, as in DeepSeek-V3
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _product(a, b, out, stages, width, SIDE: tl.constexpr, STEP: tl.constexpr, SUM: tl.constexpr, ADDS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Compute a tile of a product of `a`, of shape (M, K), and `b`, of shape (N, K): all whole tiles."""
+    rows = tl.program_id(0) * SIDE + tl.arange(0, SIDE)
+    columns = tl.program_id(1) * SIDE + tl.arange(0, SIDE)
+    total = tl.zeros((SIDE, SIDE), SUM)
+    depth = stages * STEP
+    for stage in range(stages):
+        places = stage * STEP + tl.arange(0, STEP)
+        x = tl.load(a + rows[:, None] * depth + places[None, :])
+        y = tl.load(b + places[:, None] + columns[None, :] * depth)
+        if ADDS:
+            total += tl.dot(x, y, input_precision="tf32", out_dtype=SUM)
+        else:
+            total = tl.dot(x, y, total, input_precision="tf32", out_dtype=SUM)
+    tl.store(out + rows[:, None] * width + columns[None, :], total)
+
+
+def _on_card(codes: Array, operand: FloatFormat) -> torch.Tensor:
+    """Return codes as a tensor of the card."""
+    signed = torch.from_numpy(np.ascontiguousarray(codes).view(f"i{codes.itemsize}").copy())
+    return signed.cuda().view(_DTYPES[operand])
+
+
+def _padded(x: torch.Tensor, side: int, step: int) -> torch.Tensor:
+    """Return a matrix with zeros beside it: to whole tiles of rows, and whole stages of columns."""
+    integers = x.view({1: torch.int8, 2: torch.int16, 4: torch.int32}[x.element_size()])
+    rows, columns = (-(-length // by) * by for length, by in zip(x.shape, (side, step), strict=True))
+    wide = torch.zeros(max(rows, side), max(columns, step), dtype=integers.dtype, device="cuda")
+    wide[: x.shape[0], : x.shape[1]] = integers
+    return wide.view(x.dtype)
+
+
+def _codes(result: torch.Tensor) -> Array:
+    width = 8 * result.element_size()
+    return result.view(getattr(torch, f"int{width}")).cpu().numpy().view(f"u{width // 8}")
+
+
+def _tensor_core(
+    operand: FloatFormat,
+    instruction: str,
+    a: Array,
+    b: Array,
+    *,
+    tf32: bool = False,
+    half: bool = False,
+    adds: bool = False,
+) -> Array:
+    """Multiply codes with one instruction of the tensor cores, whose results are the next one's initial values.
+
+    Parameters
+    ----------
+    operand : FloatFormat
+    instruction : str
+        A key of `INSTRUCTIONS`.
+    a, b : numpy.ndarray
+        Codes of shape (M, K) and (K, N).
+    tf32 : bool
+        Whether the operands' values are multiplied in TF32.
+    half : bool
+        Whether sums are in float16, else in float32.
+    adds : bool
+        Whether every 128 products are summed from +0, and such sums added in float32.
+    """
+    side, step, warps = INSTRUCTIONS[instruction]
+    step = _PROMOTED if adds else step
+    x, y = _on_card(a, operand), _on_card(b.T, operand)
+    x, y = (_padded(each.float() if tf32 else each, side, step) for each in (x, y))
+    out = torch.empty(len(x), len(y), device="cuda", dtype=torch.float16 if half else torch.float32)
+    grid = (len(x) // side, len(y) // side)
+    kind = tl.float16 if half else tl.float32
+    _product[grid](x, y, out, x.shape[1] // step, len(y), side, step, kind, adds, num_warps=warps)
+    return _codes(out[: a.shape[0], : b.shape[1]].contiguous())
+
+
+def compiled(operand: str, instruction: str, *, half: bool = False, adds: bool = False) -> str:
+    """Return the PTX of the kernel for Hopper; needs no card.
+
+    Parameters
+    ----------
+    operand : str
+        Triton's name of a type: ``fp16``, ``bf16``, ``fp8e4nv``, ``fp8e5`` or ``fp32``.
+    instruction : str
+        A key of `INSTRUCTIONS`.
+    half, adds : bool
+        As for the devices: sums in float16; sums of 128 products that are added.
+    """
+    side, step, warps = INSTRUCTIONS[instruction]
+    kind = "fp16" if half else "fp32"
+    signature = {"a": f"*{operand}", "b": f"*{operand}", "out": f"*{kind}", "stages": "i32", "width": "i32"}
+    chosen = {"SIDE": side, "STEP": _PROMOTED if adds else step, "SUM": getattr(tl, f"float{kind[2:]}"), "ADDS": adds}
+    signature |= dict.fromkeys(chosen, "constexpr")
+    source = triton.compiler.ASTSource(_product, signature, chosen)
+    made = triton.compile(source, triton.backends.compiler.GPUTarget("cuda", 90, 32), {"num_warps": warps})
+    return str(made.asm["ptx"])
+
+
+def _cublas(operand: FloatFormat, a: Array, b: Array, *, single: bool = False) -> Array:
+    """Multiply by cuBLAS: with results in float32, or all in fp32 without TF32."""
+    x, y = _on_card(a, operand), _on_card(b, operand)
+    return _codes(torch.mm(x.float(), y.float()) if single else torch.mm(x, y, out_dtype=torch.float32))
+
+
+def _own(operand: FloatFormat, level: int, a: Array, b: Array) -> Array:
+    """Multiply values with the kernels of `golden.torch`."""
+    x, y = (torch.from_numpy(np.ascontiguousarray(each)).cuda() for each in (a, b))
+    with cstorch.precision(str(operand), level), torch.no_grad():
+        return torch.mm(x, y).float().cpu().numpy()
+
+
+def _core(operand: FloatFormat, instruction: str, model: Any = None, **how: bool) -> Device:
+    return Device(partial(_tensor_core, operand, instruction, **how), operand, True if model else None, model)
+
+
+DEVICES: dict[str, Device] = {
+    **{f"WGMMA, {operand}": _core(operand, "WGMMA", accumulators["nvidia_hopper"]) for operand in (FP16, BF16)},
+    **{f"MMA, {operand}": _core(operand, "MMA", accumulators["nvidia_hopper"]) for operand in (FP16, BF16)},
+    **{
+        f"WGMMA, {operand}": _core(operand, "WGMMA", accumulators["nvidia_hopper_fp8"])
+        for operand in (FLOAT8_E4M3FN, FLOAT8_E5M2)
+    },
+    "WGMMA, float8_e4m3fn, added every 128": _core(FLOAT8_E4M3FN, "WGMMA", accumulators["deepseek_fp8"], adds=True),
+    "WGMMA in TF32, values of float16": _core(FP16, "WGMMA", tf32=True),
+    "MMA in TF32, values of bfloat16": _core(BF16, "MMA", tf32=True),
+    "WGMMA, float16 into float16": _core(FP16, "WGMMA", half=True),
+    "MMA, float16 into float16": _core(FP16, "MMA", half=True),
+    "cuBLAS, bfloat16 into float32": Device(partial(_cublas, BF16), BF16, None),
+    "cuBLAS, fp32": Device(partial(_cublas, BF16, single=True), BF16, None),
+    **{
+        f"golden.torch at level {level}, {operand}": Device(
+            partial(_own, operand, level), operand, True, Reduction.for_level(level, operand), values=True
+        )
+        for operand in (CBFLOAT16, FP16, BF16)
+        for level in (0, 1, 2)
+    },
+}
