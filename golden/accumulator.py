@@ -139,6 +139,8 @@ class Accumulator(Machine):
         A total whose exponent is more than this below the largest of its join counts as 0; None: no such limit.
     zero_exponent : int or None
         Exponent of a factor that is 0, -1000 to 256; None: a product that is 0 takes no part in the alignment.
+    zero_total_exponent : int
+        Exponent of a total that is 0, -1000 to 256, where the join aligns its terms.
     products_overflow : bool
         A finite product of 2**128 and more is infinite, unless the block or the total has an infinity or a NaN.
     flush : str
@@ -173,6 +175,7 @@ class Accumulator(Machine):
     total_fraction_bits: int | None = None
     total_reach: int | None = None
     zero_exponent: int | None = None
+    zero_total_exponent: int = FP32.emin
     products_overflow: bool = False
     flush: str = "none"
     depth: int | None = None
@@ -218,6 +221,7 @@ class Accumulator(Machine):
             "total_fraction_bits": (int, NoneType),
             "total_reach": (int, NoneType),
             "zero_exponent": (int, NoneType),
+            "zero_total_exponent": (int,),
             "products_overflow": (bool,),
             "flush": (str,),
             "without_flags": (bool,),
@@ -236,6 +240,7 @@ class Accumulator(Machine):
             ("total_fraction_bits", 1, 40),
             ("total_reach", 1, 40),
             ("zero_exponent", -1000, 256),
+            ("zero_total_exponent", -1000, 256),
             ("nan", 0, 2**32 - 1),
         ):
             if getattr(self, argument) is not None:

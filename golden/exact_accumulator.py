@@ -105,7 +105,8 @@ class _Machine:
         join = self.rule.join
         if join.chain:
             return self._chain(terms, total, join)
-        return self._sum([*terms, _Term(total, _exponent_of(total))], join, with_total=True).value
+        exponent = self.rule.zero_total_exponent if total.is_zero else _exponent_of(total)
+        return self._sum([*terms, _Term(total, exponent)], join, with_total=True).value
 
     def _stage(self, terms: list[_Term], stage: FusedSum) -> list[_Term]:
         sums = len(terms) // stage.terms

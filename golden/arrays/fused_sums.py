@@ -47,7 +47,8 @@ def accumulate_block(products: Terms, total: Float64, rule: Accumulator) -> Floa
     if rule.join.chain:
         result = _chain(terms, total, rule.join, rule)
     else:
-        result = _sum([*terms, Term(total, _exponents(total))], rule.join, rule, with_total=True).value
+        exponents = np.where(total == 0, rule.zero_total_exponent, _exponents(total))
+        result = _sum([*terms, Term(total, exponents)], rule.join, rule, with_total=True).value
     return result if natural is None else np.where(np.isfinite(natural), result, natural)
 
 

@@ -251,6 +251,8 @@ def variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
     yield changed("total_fraction_bits", _BITS)
     near = () if rule.zero_exponent is None else range(rule.zero_exponent - 7, rule.zero_exponent + 8)
     yield changed("zero_exponent", (None, *range(-300, 257, 8), *near))
+    around = range(rule.zero_total_exponent - 7, rule.zero_total_exponent + 8)
+    yield changed("zero_total_exponent", (*range(-300, 257, 8), *around))
     yield changed("products_overflow", (False, True))
     yield changed("total_reach", _BITS)
     yield changed("depth", (None, *(rule.block * n for n in range(1, 33))))

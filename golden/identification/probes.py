@@ -164,9 +164,20 @@ def hard_probe(random: np.random.Generator, operand: FloatFormat, shape: tuple[i
     return Probe("hard", a.astype(dtype), encode(b, operand, overflow="saturate").reshape(length, 1))
 
 
+def _lowest_probes(operand: FloatFormat) -> Iterator[Probe]:
+    """Yield sums 2**-145 - 2**low far below float32's smallest normal value, where the operands have such products.
+
+    They show where a machine aligns its terms if the total is 0: few random sums depend on that.
+    """
+    factor, lows = -70, np.arange(-180, -149)
+    if lows[0] - factor >= operand.emin:
+        values = np.stack([np.full(len(lows), 2.0 ** (-145 - factor)), -np.ldexp(1.0, lows - factor)], axis=1)
+        yield Probe("hard", encode(values, operand), encode(np.full((2, 1), 2.0**factor), operand))
+
+
 def probes(operand: FloatFormat, seed: int, rows: int = 256) -> list[Probe]:
     """Return the probes of order, and hard sums."""
     random = np.random.default_rng([seed, 0x1DE7])
     found = list(_order_probes(operand))
     found += [hard_probe(random, operand, (rows, length), kind) for length in _HARD_LENGTHS for kind in range(KINDS)]
-    return found
+    return found + list(_lowest_probes(operand))

@@ -21,7 +21,7 @@ __all__ = ["dot", "matmul", "serves"]
 Matrix = NDArray[np.float32]
 
 # struct cbfloat_accumulation of kernels.h: 7 numbers, two matrices of 4, the result; struct cbfloat_accumulator.
-_CALL, _MOST_STAGES = struct.Struct("92q"), 8
+_CALL, _MOST_STAGES = struct.Struct("93q"), 8
 _MATMUL, _DOT = 0, 1
 _FLUSHES = {"none": 0, "signed": 1, "positive": 2}
 _NO_EXPONENT = -(1 << 20)
@@ -47,7 +47,8 @@ def _rule(rule: Accumulator, operand: FloatFormat) -> tuple[tuple[int, ...], NDA
     numbers = (
         *(rule.block, len(rule.stages), *stages, *_sum(rule.join)),
         *(address(order) if order.size else 0, _or(rule.total_fraction_bits, -1), _or(rule.total_reach, -1)),
-        *(_or(rule.zero_exponent, _NO_EXPONENT), rule.products_overflow, _FLUSHES[rule.flush]),
+        *(_or(rule.zero_exponent, _NO_EXPONENT), rule.zero_total_exponent),
+        *(rule.products_overflow, _FLUSHES[rule.flush]),
         *(rule.depth or rule.block, rule.promote_every or 0, operand.emin, operand.fraction_bits, rule.nan),
     )
     return numbers, order

@@ -1,11 +1,12 @@
 """Devices of an NVIDIA card of architecture Hopper: its tensor cores, cuBLAS, and the kernels of this project.
 
 Triton, which PyTorch brings for such cards, chooses the instruction by the tile: WGMMA for 64 x 64 results of four
-warps, MMA for 16 x 16 results of one.
+warps, MMA for 16 x 16 results of one. The kernel's PTX must have the instruction that a device is named after.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,10 +16,10 @@ import triton
 import triton.language as tl
 
 import golden.torch as cstorch
-from golden import BF16, CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FloatFormat, Reduction, accumulators
+from golden import BF16, CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FloatFormat, accumulators, decode, encode
 from lab.devices.device import Array, Device
 
-__all__ = ["DEVICES", "INSTRUCTIONS", "compiled"]
+__all__ = ["DEVICES"]
 
 _DTYPES = {
     BF16: torch.bfloat16,
@@ -26,13 +27,13 @@ _DTYPES = {
     FLOAT8_E4M3FN: torch.float8_e4m3fn,
     FLOAT8_E5M2: torch.float8_e5m2,
 }
-#: Side of the tile, products of a loop's turn, and warps.
-INSTRUCTIONS = {"WGMMA": (64, 64, 4), "MMA": (16, 32, 1)}
+# Name in PTX, side of the tile, products of a loop's turn, and warps.
+_INSTRUCTIONS = {"WGMMA": ("wgmma.mma_async.sync", 64, 64, 4), "MMA": (" mma.sync", 16, 32, 1)}
 _PROMOTED = 128  # products, as in DeepSeek-V3
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _product(a, b, out, stages, width, SIDE: tl.constexpr, STEP: tl.constexpr, SUM: tl.constexpr, ADDS: tl.constexpr):  # type: ignore[no-untyped-def]
+@triton.jit
+def _product(a, b, out, stages, width, SIDE: tl.constexpr, STEP: tl.constexpr, SUM: tl.constexpr, ADDS: tl.constexpr):
     """Compute a tile of a product of `a`, of shape (M, K), and `b`, of shape (N, K): all whole tiles."""
     rows = tl.program_id(0) * SIDE + tl.arange(0, SIDE)
     columns = tl.program_id(1) * SIDE + tl.arange(0, SIDE)
@@ -85,7 +86,7 @@ def _tensor_core(
     ----------
     operand : FloatFormat
     instruction : str
-        A key of `INSTRUCTIONS`.
+        A key of `_INSTRUCTIONS`.
     a, b : numpy.ndarray
         Codes of shape (M, K) and (K, N).
     tf32 : bool
@@ -94,38 +95,23 @@ def _tensor_core(
         Whether sums are in float16, else in float32.
     adds : bool
         Whether every 128 products are summed from +0, and such sums added in float32.
+
+    Raises
+    ------
+    RuntimeError
+        If Triton has chosen another instruction.
     """
-    side, step, warps = INSTRUCTIONS[instruction]
+    named, side, step, warps = _INSTRUCTIONS[instruction]
     step = _PROMOTED if adds else step
     x, y = _on_card(a, operand), _on_card(b.T, operand)
     x, y = (_padded(each.float() if tf32 else each, side, step) for each in (x, y))
     out = torch.empty(len(x), len(y), device="cuda", dtype=torch.float16 if half else torch.float32)
     grid = (len(x) // side, len(y) // side)
     kind = tl.float16 if half else tl.float32
-    _product[grid](x, y, out, x.shape[1] // step, len(y), side, step, kind, adds, num_warps=warps)
+    made = _product[grid](x, y, out, x.shape[1] // step, len(y), side, step, kind, adds, num_warps=warps)
+    if named not in made.asm["ptx"].replace("\t", " "):
+        raise RuntimeError(f"instruction: got {instruction}, must be in the PTX that Triton has made, and is not")
     return _codes(out[: a.shape[0], : b.shape[1]].contiguous())
-
-
-def compiled(operand: str, instruction: str, *, half: bool = False, adds: bool = False) -> str:
-    """Return the PTX of the kernel for Hopper; needs no card.
-
-    Parameters
-    ----------
-    operand : str
-        Triton's name of a type: ``fp16``, ``bf16``, ``fp8e4nv``, ``fp8e5`` or ``fp32``.
-    instruction : str
-        A key of `INSTRUCTIONS`.
-    half, adds : bool
-        As for the devices: sums in float16; sums of 128 products that are added.
-    """
-    side, step, warps = INSTRUCTIONS[instruction]
-    kind = "fp16" if half else "fp32"
-    signature = {"a": f"*{operand}", "b": f"*{operand}", "out": f"*{kind}", "stages": "i32", "width": "i32"}
-    chosen = {"SIDE": side, "STEP": _PROMOTED if adds else step, "SUM": getattr(tl, f"float{kind[2:]}"), "ADDS": adds}
-    signature |= dict.fromkeys(chosen, "constexpr")
-    source = triton.compiler.ASTSource(_product, signature, chosen)
-    made = triton.compile(source, triton.backends.compiler.GPUTarget("cuda", 90, 32), {"num_warps": warps})
-    return str(made.asm["ptx"])
 
 
 def _cublas(operand: FloatFormat, a: Array, b: Array, *, single: bool = False) -> Array:
@@ -135,34 +121,32 @@ def _cublas(operand: FloatFormat, a: Array, b: Array, *, single: bool = False) -
 
 
 def _own(operand: FloatFormat, level: int, a: Array, b: Array) -> Array:
-    """Multiply values with the kernels of `golden.torch`."""
-    x, y = (torch.from_numpy(np.ascontiguousarray(each)).cuda() for each in (a, b))
+    """Multiply codes with the kernels of `golden.torch`."""
+    x, y = (torch.from_numpy(decode(each, operand)).cuda() for each in (a, b))
     with cstorch.precision(str(operand), level), torch.no_grad():
-        return torch.mm(x, y).float().cpu().numpy()
+        return encode(torch.mm(x, y).float().cpu().numpy(), operand)
 
 
-def _core(operand: FloatFormat, instruction: str, model: Any = None, **how: bool) -> Device:
+_HOPPER, _HOPPER_8 = accumulators["nvidia_hopper"], accumulators["nvidia_hopper_fp8"]
+_TF32 = replace(_HOPPER, block=8, join=replace(_HOPPER.join, terms=9))
+
+
+def _core(operand: FloatFormat, instruction: str, model: Any = None, **how: Any) -> Device:
     return Device(partial(_tensor_core, operand, instruction, **how), operand, True if model else None, model)
 
 
 DEVICES: dict[str, Device] = {
-    **{f"WGMMA, {operand}": _core(operand, "WGMMA", accumulators["nvidia_hopper"]) for operand in (FP16, BF16)},
-    **{f"MMA, {operand}": _core(operand, "MMA", accumulators["nvidia_hopper"]) for operand in (FP16, BF16)},
-    **{
-        f"WGMMA, {operand}": _core(operand, "WGMMA", accumulators["nvidia_hopper_fp8"])
-        for operand in (FLOAT8_E4M3FN, FLOAT8_E5M2)
-    },
+    **{f"{name}, {operand}": _core(operand, name, _HOPPER) for name in _INSTRUCTIONS for operand in (FP16, BF16)},
+    **{f"WGMMA, {operand}": _core(operand, "WGMMA", _HOPPER_8) for operand in (FLOAT8_E4M3FN, FLOAT8_E5M2)},
     "WGMMA, float8_e4m3fn, added every 128": _core(FLOAT8_E4M3FN, "WGMMA", accumulators["deepseek_fp8"], adds=True),
+    **{f"{name} in TF32, values of bfloat16": _core(BF16, name, _TF32, tf32=True) for name in _INSTRUCTIONS},
+    # A subnormal value of float16 is a normal one of TF32, and sums in float16 are no Accumulator's: no model is known.
     "WGMMA in TF32, values of float16": _core(FP16, "WGMMA", tf32=True),
-    "MMA in TF32, values of bfloat16": _core(BF16, "MMA", tf32=True),
     "WGMMA, float16 into float16": _core(FP16, "WGMMA", half=True),
-    "MMA, float16 into float16": _core(FP16, "MMA", half=True),
     "cuBLAS, bfloat16 into float32": Device(partial(_cublas, BF16), BF16, None),
     "cuBLAS, fp32": Device(partial(_cublas, BF16, single=True), BF16, None),
     **{
-        f"golden.torch at level {level}, {operand}": Device(
-            partial(_own, operand, level), operand, True, Reduction.for_level(level, operand), values=True
-        )
+        f"golden.torch at level {level}, {operand}": Device(partial(_own, operand, level), operand, True)
         for operand in (CBFLOAT16, FP16, BF16)
         for level in (0, 1, 2)
     },

@@ -70,7 +70,7 @@ using Step = StepsOf<static_cast<Mode>(CBFLOAT_MODE), static_cast<Kind>(CBFLOAT_
 extern "C" __global__ void probe(Rule rule, const Step::Element *a, const Step::Element *b, Step::Element *acc,
                                  uint32_t word) {
     const Step step(rule);
-    const Step::Vector factor = Step::all(*a), column = Step::load(b);
+    const Step::Vector factor = Step::load(a), column = Step::load(b);
     Step::Vector sum = Step::load(acc);
 #pragma unroll
     for (int k = 0; k < CBFLOAT_STEPS; k++) sum = step(factor, column, sum, word);

@@ -55,9 +55,11 @@ def test_tensor_core_has_the_numbers_of_its_table(name):
     products, kept, result, formats = TENSOR_CORES[name]
     rule, width = accumulators[name], 8 if formats == OCP_8 else 16
     promotion = 128 if name == "deepseek_fp8" else None  # arXiv 2412.19437, section 3.3
+    zeros = (None, -133) if name == "nvidia_hopper" else (-126, -126)  # of factors and of totals
     assert facts(name) == (
-        width, products, (), None, None, -126, False, "none", None, promotion, 0x7FFFFFFF, formats
+        width, products, (), None, None, zeros[0], False, "none", None, promotion, 0x7FFFFFFF, formats
     )  # fmt: skip
+    assert rule.zero_total_exponent == zeros[1]
     assert rule.stages == ()
     rounded_to = FP32 if result == 23 else FloatFormat("e8m13", 8, 13)
     assert rule.join == FusedSum(products + 1, kept, ZERO, ZERO, rounded_to)

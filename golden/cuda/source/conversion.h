@@ -13,10 +13,16 @@ constexpr uint32_t MAGNITUDE = 0x7FFFFFFF;
 INLINE bool is_nan(float x) { return x != x; }
 
 INLINE float half_to_float(uint16_t code) {
+#if defined(__CUDA_ARCH__)
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(code));
+    return x;
+#else
     const uint32_t magnitude = static_cast<uint32_t>(code & 0x7FFF) << 13;
     // Exponent field and fraction stand where float has them, but for the bias.
     const uint32_t value = magnitude >= 0x0F800000 ? magnitude | INFINITY_BITS : bits_of(float_of(magnitude) * 0x1p112f);
     return float_of(value | static_cast<uint32_t>(code & 0x8000) << 16);
+#endif
 }
 
 INLINE float brain_to_float(uint16_t code) { return float_of(static_cast<uint32_t>(code) << 16); }

@@ -27,8 +27,10 @@ public:
     using Join = typename V::Join;
     using Element = typename Plain::Element;
     using Vector = typename Plain::Vector;
-    using Memory = GemmMemory<Element, Layout<P>::SIDE>;
-    static constexpr int SIDE = Layout<P>::SIDE, GROUP = Layout<P>::GROUP, COUNT = Plain::COUNT;
+    using Lines = Layout<P, sizeof(Element)>;
+    using Memory = GemmMemory<Element, Lines::SIDE>;
+    static constexpr int SIDE = Lines::SIDE, GROUP = Lines::GROUP, COUNT = Plain::COUNT;
+    static constexpr int SIZE = STAGE * SIDE * static_cast<int>(sizeof(Element));  // bytes of a stage of a panel
 
     static INLINE void run(const Product &product, Block block, Memory &shared) {
         const Gemm gemm(product, TilePlace(product, block.number));
@@ -51,13 +53,18 @@ public:
     }
 
 private:
+    static constexpr int COPIED = 16;  // bytes, at once
+
+    // Sums of pairs: where the rows 2i, 2i + 1 and the columns 2v, 2v + 1 meet, sum[2i][v] has (2i, 2v) and (2i + 1, 2v + 1),
+    // sum[2i + 1][v] has (2i, 2v + 1) and (2i + 1, 2v). So a step takes two rows and two columns as they lie in memory, or
+    // with the columns exchanged, and no row need stand in both halves of a register.
     struct State {
         Vector sum[P][P / COUNT];                                 // of the chunk, or of all
         typename Join::Vector total[V::joins ? P : 1][V::joins ? P : 1];
-        int64_t left;     // products until the chunk ends
-        uint32_t chunk;   // its number
-        float largest;    // what a product of the coming stage is at most
-        float bound;      // what a partial sum may have reached
+        int64_t left;       // products until the chunk ends
+        uint32_t chunk;     // its number
+        float largest;      // what a product of the coming stage is at most
+        float bound;        // what a partial sum may have reached
     };
 
     INLINE Gemm(const Product &product, const TilePlace &tile)
@@ -65,19 +72,31 @@ private:
           tile_(tile),
           a_panel_(along_axes(product.lengths, product.a_axes, tile.batch) * product.row_tiles + tile.row),
           b_panel_(along_axes(product.lengths, product.b_axes, tile.batch) * product.column_tiles + tile.column),
+          a_(static_cast<const char *>(product.a) + a_panel_ * (product.depth / STAGE) * SIZE),
+          b_(static_cast<const char *>(product.b) + b_panel_ * (product.depth / STAGE) * SIZE),
           place_(place_of(product.key, product.call, product.random_bits)),
           chain_rule_{format_of(product.inner), product.inner_limit, V::mode, place_},
           join_rule_{format_of(product.outer), product.outer_limit, V::mode, place_} {}
 
     INLINE uint32_t index(int64_t i, int64_t j) const { return output_index(product_, tile_.batch, i, j); }
 
-    INLINE void start(State &state) const {
+    // Where the thread's result (i, j) is among the sums: in which row, and in which part of a vector.
+    static constexpr int sum_row(int i, int j) { return i / COUNT * COUNT + (COUNT - i % COUNT + j % COUNT) % COUNT; }
+    static constexpr int sum_part(int i) { return i % COUNT; }
+
+    static INLINE void clear(State &state) {
         const Element none[COUNT] = {};
-        const float zero = 0;
         UNROLL
-        for (int i = 0; i < P; i++) {
+        for (int i = 0; i < P; i++)
             UNROLL
             for (int v = 0; v < P / COUNT; v++) state.sum[i][v] = Plain::load(none);
+    }
+
+    INLINE void start(State &state) const {
+        const float zero = 0;
+        clear(state);
+        UNROLL
+        for (int i = 0; i < P; i++) {
             if constexpr (V::joins) {
                 UNROLL
                 for (int j = 0; j < P; j++) state.total[i][j] = Join::load(&zero);
@@ -93,7 +112,7 @@ private:
     INLINE void each_result(int i, int thread, const Visit &visit) const {
         for (int at = thread; at < SIDE_THREADS * SIDE; at += THREADS) {
             const int line = at / SIDE, column = at % SIDE;
-            visit(line, column, tile_.row * SIDE + Layout<P>::row_of(line, i), tile_.column * SIDE + column);
+            visit(line, column, tile_.row * SIDE + Lines::row_of(line, i), tile_.column * SIDE + column);
         }
     }
 
@@ -107,7 +126,7 @@ private:
                 });
             });
             threads.each([&](State &state, int thread) {
-                const Layout<P> layout(thread);
+                const Lines layout(thread);
                 float values[P];
                 read(shared.rows[layout.line] + layout.column0, GROUP * WARP_COLUMNS, values);
                 UNROLL
@@ -120,26 +139,27 @@ private:
         }
     }
 
+    // Begin to copy the thread's part of the next stage.
     INLINE void copy(State &state, Memory &shared, int64_t stage, int thread) const {
-        constexpr int BYTES = 16, SIZE = STAGE * SIDE * static_cast<int>(sizeof(Element));
-        const int64_t stages = product_.depth / STAGE;
-        const int64_t a_stage = a_panel_ * stages + stage, b_stage = b_panel_ * stages + stage;
-        const char *const a = static_cast<const char *>(product_.a) + a_stage * SIZE;
-        const char *const b = static_cast<const char *>(product_.b) + b_stage * SIZE;
-        char *const to_a = reinterpret_cast<char *>(shared.stages.a[stage % 2]), *const to_b = reinterpret_cast<char *>(shared.stages.b[stage % 2]);
+        char *const to_a = reinterpret_cast<char *>(shared.stages.a[stage % 2]) + COPIED * thread;
+        char *const to_b = reinterpret_cast<char *>(shared.stages.b[stage % 2]) + COPIED * thread;
+        const char *const a = a_ + stage * SIZE + COPIED * thread, *const b = b_ + stage * SIZE + COPIED * thread;
         UNROLL
-        for (int i = 0; i < SIZE; i += BYTES * THREADS) {
-            const int at = i + BYTES * thread;
-            if (SIZE % (BYTES * THREADS) == 0 || at < SIZE) {
+        for (int at = 0; at < SIZE; at += COPIED * THREADS) {
+            if (SIZE % (COPIED * THREADS) == 0 || at + COPIED * thread < SIZE) {
                 start_copy(to_a + at, a + at);
                 start_copy(to_b + at, b + at);
             }
         }
-        if constexpr (V::bounded) state.largest = float_of(product_.largest_a[a_stage]) * float_of(product_.largest_b[b_stage]);
+        if constexpr (V::bounded) {
+            const int64_t stages = product_.depth / STAGE;
+            state.largest = float_of(product_.largest_a[a_panel_ * stages + stage]) *
+                            float_of(product_.largest_b[b_panel_ * stages + stage]);
+        }
     }
 
     INLINE void add_stage(State &state, const Memory &shared, int64_t stage, float largest, int thread) const {
-        const Layout<P> layout(thread);
+        const Lines layout(thread);
         const int used = static_cast<int>(product_.k - stage * STAGE < STAGE ? product_.k - stage * STAGE : STAGE);
         for (int k = 0; k < used;) {
             const int end = state.left < used - k ? k + static_cast<int>(state.left) : used;
@@ -165,25 +185,40 @@ private:
 
     template <class Step>
     INLINE void add_products(State &state, const Element *a, const Element *b, int steps, uint32_t number,
-                             const Layout<P> &layout) const {
+                             const Lines &layout) const {
         const Step step(chain_rule_);
         const Words<P> words(*this, layout);
-        UNROLL_BY(V::unrolled)
-        for (int k = 0; k < steps; k++, a += SIDE, b += SIDE) {
-            Element x[P], y[P];
-            read(a, GROUP * WARP_ROWS, x);
-            read(b, GROUP * WARP_COLUMNS, y);
-            Vector column[P / COUNT];
+        if (V::unrolled > 1 && steps == STAGE) {  // a number that the compiler knows
+            UNROLL_BY(V::unrolled)
+            for (int k = 0; k < STAGE; k++) add_product(step, state, a + k * SIDE, b + k * SIDE, words, words.step(number + static_cast<uint32_t>(k)));
+        } else {
+            UNROLL_BY(1)
+            for (int k = 0; k < steps; k++) add_product(step, state, a + k * SIDE, b + k * SIDE, words, words.step(number + static_cast<uint32_t>(k)));
+        }
+    }
+
+    template <class Step, class Random, class Here>
+    static INLINE void add_product(const Step &step, State &state, const Element *a, const Element *b, const Random &words,
+                                   const Here &here) {
+        Element x[P], y[P];
+        read(a, GROUP * WARP_ROWS, x);
+        read(b, GROUP * WARP_COLUMNS, y);
+        Vector column[COUNT][P / COUNT];
+        UNROLL
+        for (int v = 0; v < P / COUNT; v++) {
+            column[0][v] = Step::load(y + v * COUNT);
+            if constexpr (COUNT == 2) column[1][v] = Step::exchanged(column[0][v]);
+        }
+        UNROLL
+        for (int i = 0; i < P; i++) {
+            Vector row;
+            if constexpr (COUNT == 2)
+                row = Step::load(x + i / COUNT * COUNT);
+            else
+                row = Step::all(x[i]);
             UNROLL
-            for (int v = 0; v < P / COUNT; v++) column[v] = Step::load(y + v * COUNT);
-            const auto here = words.step(number + static_cast<uint32_t>(k));
-            UNROLL
-            for (int i = 0; i < P; i++) {
-                const Vector factor = Step::all(x[i]);
-                UNROLL
-                for (int v = 0; v < P / COUNT; v++)
-                    state.sum[i][v] = step(factor, column[v], state.sum[i][v], words.at(i, v, here));
-            }
+            for (int v = 0; v < P / COUNT; v++)
+                state.sum[i][v] = step(row, column[i % COUNT][v], state.sum[i][v], words.at(i, v, here));
         }
     }
 
@@ -198,27 +233,22 @@ private:
         }
     }
 
-    INLINE void join(State &state, const Layout<P> &layout) const {
+    INLINE void join(State &state, const Lines &layout) const {
         const Join step(join_rule_);
         const Words<P> words(*this, layout);
         const auto here = words.step(FIRST_PROMOTION + state.chunk);
         const typename Join::Vector factor = Join::all(product_.join_factor);
-        const Element zero[COUNT] = {};
         UNROLL
         for (int i = 0; i < P; i++) {
             UNROLL
-            for (int v = 0; v < P / COUNT; v++) {
+            for (int j = 0; j < P; j++) {
                 Element partial[COUNT];
-                Plain::store(partial, state.sum[i][v]);
-                UNROLL
-                for (int c = 0; c < COUNT; c++) {
-                    const float value = V::value(partial[c]);
-                    auto &total = state.total[i][v * COUNT + c];
-                    total = step(Join::load(&value), factor, total, words.at(i, v * COUNT + c, here));
-                }
-                state.sum[i][v] = Plain::load(zero);
+                Plain::store(partial, state.sum[sum_row(i, j)][j / COUNT]);
+                const float value = V::value(partial[sum_part(i)]);
+                state.total[i][j] = step(Join::load(&value), factor, state.total[i][j], words.at(i, j, here));
             }
         }
+        clear(state);
         state.left = product_.chunk;
         state.chunk++;
         state.bound = 0;
@@ -228,7 +258,7 @@ private:
         UNROLL
         for (int i = 0; i < P; i++) {
             threads.each([&](State &state, int thread) {
-                const Layout<P> layout(thread);
+                const Lines layout(thread);
                 UNROLL
                 for (int j = 0; j < P; j++) {
                     float *const to = &shared.rows[layout.line][layout.column(j)];
@@ -250,13 +280,13 @@ private:
     // The random words of a thread's sums; nothing in the other modes.
     template <int SIZE, bool RANDOM = V::random>
     struct Words {
-        INLINE Words(const Gemm &, const Layout<P> &) {}
+        INLINE Words(const Gemm &, const Lines &) {}
         INLINE int step(uint32_t) const { return 0; }
         INLINE uint32_t at(int, int, int) const { return 0; }
     };
     template <int SIZE>
     struct Words<SIZE, true> {
-        INLINE Words(const Gemm &gemm, const Layout<P> &layout) : keys(gemm.place_) {
+        INLINE Words(const Gemm &gemm, const Lines &layout) : keys(gemm.place_) {
             UNROLL
             for (int i = 0; i < SIZE; i++)
                 UNROLL
@@ -274,6 +304,7 @@ private:
     const Product &product_;
     const TilePlace tile_;
     const int64_t a_panel_, b_panel_;
+    const char *const a_, *const b_;  // the panels
     const Place place_;
     const Rule chain_rule_, join_rule_;
 };

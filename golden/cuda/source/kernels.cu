@@ -38,8 +38,11 @@ using Multiply = Gemm<Chosen, P>;
 // Doubles and random bits leave no registers for 64 sums.
 #define IS_HEAVY (CBFLOAT_CHAIN == 4 || CBFLOAT_MODE == 4 || CBFLOAT_MODE == 6)
 
+// 64 sums in few registers, in halves or without totals: there is room for two blocks, which hide each other's waits.
+#define IS_LIGHT (CBFLOAT_CHAIN == 2 || CBFLOAT_CHAIN == 3 || CBFLOAT_JOIN == 5)
+
 #if !IS_HEAVY && (!defined(CBFLOAT_TILE) || CBFLOAT_TILE == 128)
-KERNEL(multiply_128, 1, Product, Multiply<8>::Memory, Multiply<8>::run)
+KERNEL(multiply_128, 1 + IS_LIGHT, Product, Multiply<8>::Memory, Multiply<8>::run)
 #endif
 #if !defined(CBFLOAT_TILE) || CBFLOAT_TILE == 64
 KERNEL(multiply_64, 2, Product, Multiply<4>::Memory, Multiply<4>::run)

@@ -19,7 +19,15 @@ struct HalfPairs {
         to[0] = static_cast<uint16_t>(x);
         to[1] = static_cast<uint16_t>(x >> 16);
     }
-    static Vector all(uint16_t code) { return code | static_cast<Vector>(code) << 16; }
+    static Vector exchanged(Vector x) {
+#if defined(__CUDA_ARCH__)
+        Vector other;  // in one instruction: the compiler would take the halves of `x` apart
+        asm("prmt.b32 %0, %1, %1, 0x1032;" : "=r"(other) : "r"(x));
+        return other;
+#else
+        return x >> 16 | x << 16;
+#endif
+    }
 
 protected:
 #if !defined(__CUDA_ARCH__)

@@ -11,11 +11,11 @@ constexpr int SIDE_THREADS = WARP_ROWS * BLOCK_ROWS;
 static_assert(SIDE_THREADS == WARP_COLUMNS * BLOCK_COLUMNS, "tiles are squares");
 static_assert(SIDE_THREADS * SIDE_THREADS == THREADS, "every thread has results");
 
-// A thread has P rows by P columns, in groups of GROUP neighbours: a group is read from shared memory at once, and the
-// groups of a warp's threads lie side by side, in different banks.
-template <int P>
+// A thread has P rows by P columns, in groups of GROUP neighbours: a group, of 16 bytes at most, is read from shared memory
+// at once, and the groups of a warp's threads lie side by side, in different banks.
+template <int P, int ELEMENT_BYTES>
 struct Layout {
-    static constexpr int SIDE = SIDE_THREADS * P, GROUP = P < 4 ? P : 4;
+    static constexpr int SIDE = SIDE_THREADS * P, MOST = 16 / ELEMENT_BYTES, GROUP = P < MOST ? P : MOST;
 
     explicit INLINE Layout(int thread)
         : line(thread / 32 / BLOCK_COLUMNS * WARP_ROWS + thread % 32 / WARP_COLUMNS),

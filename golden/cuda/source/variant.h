@@ -108,8 +108,8 @@ struct Variant {
     static constexpr bool random = MODE == Mode::stochastic;
     static constexpr bool bounded = CHAIN == Kind::scaled;
     static constexpr bool native = CHAIN == Kind::float16 || CHAIN == Kind::bfloat16;
-    // Products between the ends of the innermost loop: as many as keep it small.
-    static constexpr int unrolled = CHAIN == Kind::single || native ? 4 : 1;
+    // Products between the ends of the innermost loop: a whole stage where a step is one instruction.
+    static constexpr int unrolled = CHAIN == Kind::single || native ? STAGE : 1;
     using Plain = typename StepsOf<MODE, CHAIN>::Plain;
     using Limited = typename StepsOf<MODE, CHAIN>::Limited;
     using Join = typename StepsOf<MODE, joins ? JOIN : CHAIN>::Limited;

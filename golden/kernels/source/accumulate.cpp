@@ -47,6 +47,7 @@ AccumulatorRule rule_of(const cbfloat_accumulator &given) {
     rule.total_bits = static_cast<int>(given.total_bits);
     rule.total_reach = static_cast<int>(given.total_reach);
     rule.zero_exponent = static_cast<double>(given.zero_exponent);
+    rule.zero_total_exponent = static_cast<double>(given.zero_total_exponent);
     rule.products_overflow = given.products_overflow != 0;
     rule.flush = static_cast<Flush>(given.flush);
     rule.depth = given.depth;

@@ -23,7 +23,7 @@ struct AccumulatorRule {
     bool ordered;
     int order[MOST_PRODUCTS];
     int total_bits, total_reach;  // -1: as the other terms; no limit
-    double zero_exponent;
+    double zero_exponent, zero_total_exponent;
     bool products_overflow;
     Flush flush;
     int64_t depth, promote;  // promote 0: never

@@ -126,7 +126,10 @@ public:
             for (int i = 0; i < count; i++) add(terms.value[i], rule_.join, wide, total);
         } else {
             terms.value[count] = total;
-            if (rule_.join.fraction_bits >= 0) EACH terms.exponent[count].v[u] = exponent_of(total.v[u]);
+            if (rule_.join.fraction_bits >= 0) EACH {
+                    const V of_zero = all(rule_.zero_total_exponent);
+                    terms.exponent[count].v[u] = choose(total.v[u] == 0, of_zero, exponent_of(total.v[u]));
+                }
             total = sum(rule_.join, 0, 1, wide, count).value;
         }
         if (rule_.products_overflow)

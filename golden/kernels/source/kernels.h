@@ -162,6 +162,7 @@ struct cbfloat_accumulator {
     const int64_t *order;            /* null: as they come */
     int64_t total_bits, total_reach; /* -1: as the other terms; no limit */
     int64_t zero_exponent;           /* below -10000: a product that is 0 takes no part in the alignment */
+    int64_t zero_total_exponent;
     int64_t products_overflow;
     int64_t flush; /* 0: none, 1: to zeros of the sign, 2: to +0 */
     int64_t depth; /* products between flushes of the total, a multiple of the block */

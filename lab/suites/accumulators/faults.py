@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from golden import Accumulator, FloatFormat, FusedSum, Rounding
+from golden import FP32, Accumulator, FloatFormat, FusedSum, Rounding
 
 __all__ = ["faults_of"]
 
@@ -25,6 +25,9 @@ def faults_of(rule: Accumulator) -> Iterator[tuple[str, Accumulator]]:
         if given is not None:
             yield f"{argument} + 1", replace(rule, **{argument: given + 1})
             yield f"{argument} - 1", replace(rule, **{argument: given - 1})
+    if rule.zero_total_exponent != FP32.emin:
+        for wrong in (rule.zero_total_exponent - 1, rule.zero_total_exponent + 1, FP32.emin):
+            yield f"total of 0 at {wrong}", replace(rule, zero_total_exponent=wrong)
     if rule.products_overflow:
         yield "no overflow of products", replace(rule, products_overflow=False)
     if rule.flush != "none":
