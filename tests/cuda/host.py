@@ -7,12 +7,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import Any
-
-from numpy.typing import NDArray
 
 import golden.cuda
 from golden.cuda.scales import Steps
@@ -107,10 +104,6 @@ class HostDevice:
         if options not in self._libraries:
             self._libraries[options] = ctypes.CDLL(str(self._built(options)))
         return self._libraries[options]
-
-    def memory(self, arrays: Sequence[NDArray[Any]]) -> AbstractContextManager[None]:
-        """Nothing here sees which memory launches touch."""
-        return nullcontext()
 
     def launch(self, kernel: Any, grid: int, block: int, shared_bytes: int, arguments: bytes) -> None:
         """Run a kernel to its end."""

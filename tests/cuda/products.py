@@ -11,23 +11,21 @@ import golden
 from golden.arrays.operands import carried_values
 from golden.cuda.plan import FLOAT32, THREADS, Arrays, Launch, Matrix, ProductPlan, plan_product
 from tests.cuda.host import HostDevice
-from tests.cuda.ptx.device import PtxDevice
 
 Values = NDArray[np.float32]
 _ALIGNMENT = 256
 
 
-def run(device: HostDevice | PtxDevice, launch: Launch, *arrays: NDArray[Any]) -> None:
-    """Run a launch that may touch the memory of these arrays alone; without any, all of this machine's."""
-    with device.memory(arrays):
-        device.launch(device.kernel(launch.variant, launch.kernel), launch.blocks, THREADS, 0, launch.arguments)
+def run(device: HostDevice, launch: Launch) -> None:
+    """Run a launch."""
+    device.launch(device.kernel(launch.variant, launch.kernel), launch.blocks, THREADS, 0, launch.arguments)
 
 
-def run_plan(device: HostDevice | PtxDevice, plan: ProductPlan, *arrays: NDArray[Any]) -> None:
-    """Run the launches of a product of these arrays in a workspace that holds NaNs at first."""
+def run_plan(device: HostDevice, plan: ProductPlan) -> None:
+    """Run the launches of a product in a workspace that holds NaNs at first."""
     memory = np.full(plan.workspace_bytes + _ALIGNMENT, 0xFF, np.uint8)
     for launch in plan.launches(-(-memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT):
-        run(device, launch, *([memory, *arrays] if arrays else []))
+        run(device, launch)
 
 
 def matrix(array: Values, batch: tuple[int, ...]) -> Matrix:
@@ -64,7 +62,7 @@ def multiply(
     start = None if initial is None else np.broadcast_to(initial, result.shape)
     given = [matrix(each, batch) for each in (a, b, result, start) if each is not None]
     plan = plan_product(whole, Arrays(batch, (m, k, n), *given), tile=tile, native=native)
-    run_plan(device, plan, a, b, result, *([] if start is None else [start]))
+    run_plan(device, plan)
     return result
 
 

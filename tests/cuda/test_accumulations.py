@@ -58,7 +58,7 @@ def multiply(
     plan = plan_accumulation(whole, Arrays(batch, (m, k, n), *places, start))
     memory = np.full(plan.workspace_bytes + 256, 0xFF, np.uint8)
     for launch in plan.launches(-(-memory.ctypes.data // 256) * 256):
-        run(device, launch, memory, x, y, result, *([] if initial is None else [initial]))
+        run(device, launch)
     return result
 
 

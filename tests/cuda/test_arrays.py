@@ -42,7 +42,7 @@ def rounded(
     launch = rounding_launch(
         x.ctypes.data, result.ctypes.data, x.size, (FLOAT32, memory), replace(modes, out=fmt), **place
     )  # fmt: skip
-    run(device, launch, x, result)
+    run(device, launch)
     return np.asarray(golden.decode(result, MEMORIES[memory]))
 
 
@@ -103,7 +103,7 @@ def test_rounding_of_any_count_writes_nothing_else(host_device: HostDevice, coun
             launch = rounding_launch(
                 start, whole.ctypes.data + at * whole.itemsize, count, (FLOAT32, memory), Reduction(out=CBFLOAT16)
             )  # fmt: skip
-            run(host_device, launch, given, whole)
+            run(host_device, launch)
             expected = golden.encode(golden.quantize(x, CBFLOAT16), MEMORIES[memory])
             assert np.array_equal(whole[at : at + count], expected)
             assert np.all(whole[:at] == 7)
@@ -118,7 +118,7 @@ def test_rounding_of_every_element_of_sixteen_bits_is_golden_s(host_device: Host
             result = np.zeros(codes.size, np.uint32 if result_memory == FLOAT32 else np.uint16)
             addresses = codes.ctypes.data, result.ctypes.data
             launch = rounding_launch(*addresses, codes.size, (memory, result_memory), Reduction(out=fmt))
-            run(host_device, launch, codes, result)
+            run(host_device, launch)
             expected = golden.quantize(golden.decode(codes, MEMORIES[memory]), fmt)
             assert np.array_equal(result, golden.encode(expected, MEMORIES[result_memory]))
 
@@ -130,7 +130,7 @@ def softmax(device: HostDevice, x: Values, fmt: FloatFormat) -> Values:
     table = np.ascontiguousarray(golden.decode(codes, fmt))
     rows, length = x.shape
     addresses = x.ctypes.data, result.ctypes.data, table.ctypes.data
-    run(device, softmax_launch(*addresses, rows, length, (FLOAT32, FLOAT32), fmt), x, result, table)
+    run(device, softmax_launch(*addresses, rows, length, (FLOAT32, FLOAT32), fmt))
     return result
 
 
@@ -199,7 +199,7 @@ def in_blocks(device: HostDevice, x: NDArray[np.generic], element: FloatFormat, 
     """Round the rows of an array by the kernel, and return the memory of the result."""
     whole = np.full(x.size + 24, 7, x.dtype)
     result = whole[8 : 8 + x.size]
-    run(device, blocks_launch(x.ctypes.data, result.ctypes.data, *x.shape, block, memory, element), x, result)
+    run(device, blocks_launch(x.ctypes.data, result.ctypes.data, *x.shape, block, memory, element))
     assert np.all(whole[:8] == 7)
     assert np.all(whole[8 + x.size :] == 7)
     return np.asarray(golden.decode(result.view(f"u{x.itemsize}").reshape(x.shape), MEMORIES[memory]))

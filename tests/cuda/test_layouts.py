@@ -207,7 +207,7 @@ def packed(
     source = SourceFields(x.ctypes.data, None, None, strides[1], strides[2], (0, 0, 0, strides[0]), FLOAT32)
     sizes = (1, 1, 1, 2), lanes, k, width, stages * STAGE, to.ctypes.data, largest.ctypes.data
     fields = Packing(source, *sizes, target(fmt, exponent), 0)
-    run(device, Launch(COMMON, "pack", 2 * panels * -(-stages // 2), bytes(fields)), x, to, largest)
+    run(device, Launch(COMMON, "pack", 2 * panels * -(-stages // 2), bytes(fields)))
     return to, largest
 
 

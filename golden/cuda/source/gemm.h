@@ -188,12 +188,15 @@ private:
                              const Lines &layout) const {
         const Step step(chain_rule_);
         const Words<P> words(*this, layout);
+        const auto add = [&](int k) {
+            add_product(step, state, a + k * SIDE, b + k * SIDE, words, words.step(number + static_cast<uint32_t>(k)));
+        };
         if (V::unrolled > 1 && steps == STAGE) {  // a number that the compiler knows
             UNROLL_BY(V::unrolled)
-            for (int k = 0; k < STAGE; k++) add_product(step, state, a + k * SIDE, b + k * SIDE, words, words.step(number + static_cast<uint32_t>(k)));
+            for (int k = 0; k < STAGE; k++) add(k);
         } else {
             UNROLL_BY(1)
-            for (int k = 0; k < steps; k++) add_product(step, state, a + k * SIDE, b + k * SIDE, words, words.step(number + static_cast<uint32_t>(k)));
+            for (int k = 0; k < steps; k++) add(k);
         }
     }
 
