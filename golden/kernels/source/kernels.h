@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: whoever loads the library compares it. */
-#define CBFLOAT_KERNELS_VERSION 3
+#define CBFLOAT_KERNELS_VERSION 4
 CBFLOAT_API int cbfloat_kernels_version(void);
 
 /* The rounding modes and the events of the library, in their order, each followed by a space: "nearest_even ... ; inexact

@@ -1,5 +1,7 @@
 """The library called from C, as a test bench would: the header is plain C, and the results equal Python's."""
 
+import hashlib
+import re
 import shutil
 import subprocess
 
@@ -11,6 +13,9 @@ from golden.kernels import library
 
 from ..judges import assert_same_bits
 from .build import SOURCE
+
+#: Of the declarations of kernels.h, by the header's version: a library of another version is refused when it is loaded.
+DECLARED = {4: "296b59bbc0195942"}
 
 PROGRAM = r"""
 #include <stdio.h>
@@ -59,3 +64,9 @@ def test_c_program_links_the_library_and_gets_the_same_product(tmp_path):
         wanted = matmul(a, b, operand=CBFLOAT16)
     got = np.array([int(line, 16) for line in said.split()], np.uint32).reshape(2, 2)
     assert_same_bits(got, wanted)
+
+
+def test_declarations_that_change_have_another_version():
+    text = re.sub(r"/\*.*?\*/", "", (SOURCE / "kernels.h").read_text(encoding="utf-8"), flags=re.S)
+    version = int(re.search(r"define CBFLOAT_KERNELS_VERSION (\d+)", text)[1])
+    assert {version: hashlib.sha256("".join(text.split()).encode()).hexdigest()[:16]} == DECLARED

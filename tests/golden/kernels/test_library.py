@@ -29,7 +29,7 @@ def test_every_path_has_the_number_of_the_c_interface():
     assert {path: library._path_number(path) for path in library.COMPILED_PATHS} == numbers
 
 
-def library_of(version=3, without=(), names_found=library.NAMES):
+def library_of(version=library._VERSION, without=(), names_found=library.NAMES):
     """A library that answers with its version and names, and has all functions but some."""
     names = [name for name in PARAMETERS if name not in without]
     functions = {name: SimpleNamespace() for name in names} | {"cbfloat_kernels_version": lambda: version}
@@ -60,7 +60,7 @@ def test_every_function_of_a_call_is_declared_with_the_parameters_of_the_header(
 @pytest.mark.parametrize("given", [{"version": 1}, {"without": ("cbfloat_names",)}])
 def test_library_of_another_build_is_refused_with_what_to_do(given):
     wanted = (
-        f"native.so: got version {given.get('version', 3)}, must be 3 with cbfloat_names; "
+        f"native.so: got version {given.get('version', library._VERSION)}, must be {library._VERSION} with cbfloat_names; "
         "build it again with pip install -e ."
     )
     with pytest.raises(ImportError, match=re.escape(wanted)):
