@@ -150,8 +150,6 @@ def _tensor_core(
     instructions: str,
     *,
     result_bits: int = 23,
-    zeros: tuple[int | None, int] = (-126, -126),
-    source: str = _MMA_SIM,
     unknown: str = "NVIDIA documents none of it",
 ) -> Accumulator:
     result = FP32 if result_bits == 23 else FloatFormat(f"e8m{result_bits}", 8, result_bits)
@@ -159,14 +157,13 @@ def _tensor_core(
         operand_bits=8 if formats == _OCP_8 else 16,
         block=products,
         join=FusedSum(products + 1, fraction_bits, _ZERO, _ZERO, result),
-        zero_exponent=zeros[0],
-        zero_total_exponent=zeros[1],
+        zero_exponent=-126,
         nan=0x7FFFFFFF,
         provenance=Provenance(
             machine=f"NVIDIA {machine}",
             instructions=instructions,
             formats=formats,
-            source=source,
+            source=_MMA_SIM,
             documented="the shapes and formats of the instructions",
             reverse_engineered=f"{products} products and the total aligned at the largest exponent, each cut to "
             f"{fraction_bits} fraction bits, the sum cut to {result_bits}; the NaN",
@@ -239,6 +236,7 @@ _HOPPER_8 = _tensor_core(
     32, 13, _OCP_8, "Hopper", "WGMMA with fp8", result_bits=13, unknown="accumulation in float16 is not here"
 )
 _F16_TOO = "accumulation in float16 and products of TF32 are not here"
+_HOPPER = _tensor_core(16, 25, _BOTH, "Hopper", "WGMMA k16, MMA m16n8k16", unknown=_F16_TOO)
 
 _PRESETS = {
     "x86_vdpbf16ps": _X86,
@@ -260,15 +258,13 @@ _PRESETS = {
         result_bits=13,
         unknown="accumulation in float16 is not here",
     ),
-    "nvidia_hopper": _tensor_core(
-        16,
-        25,
-        _BOTH,
-        "Hopper",
-        "WGMMA k16, MMA m16n8k16",
-        zeros=(None, -133),
-        source=f"{_MMA_SIM}; the exponents of zeros were found on an H100 by this project",
-        unknown=_F16_TOO,
+    "nvidia_hopper": replace(
+        _HOPPER,
+        zero_exponent=None,
+        zero_total_exponent=-133,
+        provenance=replace(
+            _HOPPER.provenance, source=f"{_MMA_SIM}; the exponents of zeros were found on an H100 by this project"
+        ),
     ),
     "nvidia_hopper_fp8": _HOPPER_8,
     "nvidia_blackwell": _tensor_core(16, 25, _BOTH, "Blackwell", "TCGEN05.MMA k16, MMA m16n8k16", unknown=_F16_TOO),

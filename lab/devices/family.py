@@ -52,6 +52,7 @@ def drawn(random: np.random.Generator, operand_bits: int) -> Accumulator:
         stages.append(_sum(random, divisors[random.integers(len(divisors))], is_join=False))
         left //= stages[-1].terms
     depth, promote = _maybe(random, 1, _MOST_BLOCKS), _maybe(random, 1, _MOST_BLOCKS)
+    (of_total,) = random.spawn(1)  # whose draws leave those of the other parameters as they are
     return Accumulator(
         operand_bits,
         block,
@@ -61,6 +62,7 @@ def drawn(random: np.random.Generator, operand_bits: int) -> Accumulator:
         total_fraction_bits=_maybe(random, 1, 40),
         total_reach=_maybe(random, 1, 40),
         zero_exponent=_maybe(random, -1000, 256),
+        zero_total_exponent=FP32.emin if of_total.random() < 0.5 else int(of_total.integers(-1000, 257)),
         products_overflow=bool(random.random() < 0.5),
         flush=("none", "signed", "positive")[random.integers(3)],
         depth=None if depth is None else depth * block,

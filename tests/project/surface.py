@@ -24,7 +24,7 @@ from hdl.verilog import to_verilog
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Errors for bad input; RuntimeError and NotImplementedError where a docstring has them.
-ERRORS = (TypeError, ValueError, OSError, RuntimeError, NotImplementedError, ImportError)
+ERRORS = (TypeError, ValueError, OSError, RuntimeError, NotImplementedError, ImportError, MemoryError)
 
 _CODES = np.full((2, 2), 0x3E00, np.uint16)
 _VALUES = np.ones((2, 2), np.float32)

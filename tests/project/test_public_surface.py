@@ -7,9 +7,10 @@ functions are found by introspection, so that a new one is tried, too.
 import contextlib
 import io
 import math
+import resource
 import signal
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -78,6 +79,18 @@ def defaults_of_the_process(monkeypatch):
     monkeypatch.setattr(levels._Process, "level", 1)
 
 
+@contextlib.contextmanager
+def little_memory() -> Iterator[None]:
+    """Leave the process 4 GiB more than it has: a legal stride may ask for results of any size."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (4 << 30), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
 def outcome(one: Surface, arguments: dict[str, object], wrong: Iterable[str] = ()) -> str:
     """Call it and return the fault of its error, a file that it left behind, or nothing."""
 
@@ -88,7 +101,7 @@ def outcome(one: Surface, arguments: dict[str, object], wrong: Iterable[str] = (
     before = signal.signal(signal.SIGALRM, too_slow)
     signal.alarm(PATIENCE)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), little_memory():
             warnings.simplefilter("ignore")
             result = one.call(**arguments)
             if hasattr(result, "__enter__"):

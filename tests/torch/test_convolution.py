@@ -209,6 +209,11 @@ def test_transposed_convolution_of_many_items_is_that_of_each(monkeypatch):
         assert_same_tensors(together, torch.stack([F.conv_transpose1d(each, weight) for each in x]))
 
 
+def test_transposed_convolution_without_memory_for_its_result_names_the_stride():
+    with pytest.raises(MemoryError, match=r"^stride: got 1048576, 1048576, must be smaller: there is no memory for"):
+        cstorch.conv_transpose2d(torch.ones(1, 1, 5, 5), torch.ones(1, 2, 3, 3), stride=2**20)
+
+
 @pytest.mark.parametrize(
     ("call", "wanted"),
     [

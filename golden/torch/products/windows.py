@@ -187,7 +187,12 @@ def transposed(
     windows = _windows(lengths, geometry)
     matrices = kernels.reshape(groups, outputs, channels * math.prod(lengths)).swapaxes(1, 2)
     whole = tuple((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, *geometry[:2], lengths, strict=True))
-    result = np.empty((len(g), groups * channels, *size), np.float32)
+    shape = len(g), groups * channels, *size
+    try:
+        result = np.empty(shape, np.float32)
+    except (MemoryError, ValueError) as error:  # the second where the bytes are no int64
+        steps = ", ".join(map(str, geometry.steps))
+        raise MemoryError(f"stride: got {steps}, must be smaller: there is no memory for {shape} results") from error
     if _is_chain(reduction) and kernels.shape[:2] == (groups, 1):
         formats = formats_of(reduction)
         weights = np.ascontiguousarray(golden.quantize(kernels, formats[0]))

@@ -59,8 +59,9 @@ def test_every_function_of_a_call_is_declared_with_the_parameters_of_the_header(
 
 @pytest.mark.parametrize("given", [{"version": 1}, {"without": ("cbfloat_names",)}])
 def test_library_of_another_build_is_refused_with_what_to_do(given):
+    version = given.get("version", library._VERSION)
     wanted = (
-        f"native.so: got version {given.get('version', library._VERSION)}, must be {library._VERSION} with cbfloat_names; "
+        f"native.so: got version {version}, must be {library._VERSION} with cbfloat_names; "
         "build it again with pip install -e ."
     )
     with pytest.raises(ImportError, match=re.escape(wanted)):
