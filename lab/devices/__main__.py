@@ -11,7 +11,7 @@ from rich.progress import track
 from lab.devices.device import Device
 from lab.devices.family import member
 from lab.devices.judge import Verdict, judged
-from lab.gpu import card
+from lab.gpu.card import skipped
 from tools.interrupts import ending_on_interrupt
 from tools.pages import add_update_docs, publish
 from tools.paths import at_least_one
@@ -20,7 +20,6 @@ from tools.results import Table, measured
 __all__ = ["SUBJECT", "main"]
 
 SUBJECT = "identified devices"
-_ON_CARD = "card-devices"
 
 _COLUMNS = ("device", "verdict", "products asked", "sums asked", "seconds")
 
@@ -77,7 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.update_docs or given.only or given.without:
             parser.error("--family: got names or --update-docs with it, must be given with --verify alone")
         return _family(given.family, given.verify)
-    if given.card and card.skipped("lab.devices --card"):
+    if given.card and given.update_docs:
+        parser.error(
+            "--card: got --update-docs with it, must be given without: the page has this machine's devices alone"
+        )
+    if given.card and skipped("lab.devices --card"):
         return 0
     devices = _devices(given.card)
     chosen = [name for name in devices if not given.only or any(part in name for part in given.only)]
@@ -94,11 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(conclusion)
     if given.update_docs:
         table = Table(_COLUMNS, [_row(name, verdict) for name, verdict in verdicts.items()], left=2)
-        if given.card:
-            publish(measured(_ON_CARD, ["lab.devices.card"], note=card.note(), tables=(table,)))
-        else:
-            sources = ["lab.devices", "hdl"]
-            publish(measured("devices", sources, subject=SUBJECT, conclusion=conclusion, tables=(table,)))
+        sources = ["lab.devices", "hdl"]
+        publish(measured("devices", sources, subject=SUBJECT, conclusion=conclusion, tables=(table,)))
     return int(bool(wrong or missed))
 
 

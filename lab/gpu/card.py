@@ -13,7 +13,7 @@ import golden.cuda
 from tools import results
 from tools.results import Table, measured
 
-__all__ = ["about", "architecture", "earlier", "keep", "note", "skipped"]
+__all__ = ["about", "architecture", "earlier", "keep", "skipped"]
 
 #: The source of each result; the comparison runs all tests, and so all of golden.
 _SOURCES = {"gpu-card": "golden.*", "gpu-speed": "lab.gpu.speed"}
@@ -47,16 +47,12 @@ def about() -> dict[str, Any]:
     return {"card": card, "driver": found.driver, "nvrtc": found.nvrtc, "torch": torch.__version__, "cuda": cuda}
 
 
-def note() -> str:
-    """Return one line with the card and the versions of the software, for a result."""
-    on = about()
-    name = on["card"]["name"] if on["card"] else "no card"
-    return f"{name}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}."
-
-
 def keep(tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path | None = None) -> Path:
     """Write a result with the card's description into docs/results, or into another folder."""
-    result = measured(tool, [_SOURCES[tool]], note=note(), tables=tables, data={"about": about(), **data})
+    on = about()
+    name = on["card"]["name"] if on["card"] else "no card"
+    note = f"{name}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}."
+    result = measured(tool, [_SOURCES[tool]], note=note, tables=tables, data={"about": on, **data})
     return results.keep(result, folder)
 
 
