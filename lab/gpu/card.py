@@ -13,7 +13,7 @@ import golden.cuda
 from tools import results
 from tools.results import Table, measured
 
-__all__ = ["about", "architecture", "earlier", "keep", "skipped"]
+__all__ = ["about", "architecture", "earlier", "keep", "name_of", "skipped"]
 
 #: The source of each result; the comparison runs all tests, and so all of golden.
 _SOURCES = {"gpu-card": "golden.*", "gpu-speed": "lab.gpu.speed"}
@@ -47,12 +47,16 @@ def about() -> dict[str, Any]:
     return {"card": card, "driver": found.driver, "nvrtc": found.nvrtc, "torch": torch.__version__, "cuda": cuda}
 
 
-def keep(tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path | None = None) -> Path:
-    """Write a result with the card's description into docs/results, or into another folder."""
+def name_of(on: dict[str, Any]) -> str:
+    """Return the name of the card in what `about` has said."""
+    return str(on["card"]["name"]) if on["card"] else "no card"
+
+
+def keep(tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path | None = None, **more: str) -> Path:
+    """Write a result with the card's description, and more of its fields, into docs/results or another folder."""
     on = about()
-    name = on["card"]["name"] if on["card"] else "no card"
-    note = f"{name}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}."
-    result = measured(tool, [_SOURCES[tool]], note=note, tables=tables, data={"about": on, **data})
+    note = f"{name_of(on)}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}."
+    result = measured(tool, [_SOURCES[tool]], note=note, tables=tables, data={"about": on, **data}, **more)
     return results.keep(result, folder)
 
 

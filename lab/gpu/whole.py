@@ -38,9 +38,9 @@ from tools.interrupts import ending_on_interrupt
 from tools.paths import ROOT
 from tools.results import Table
 
-__all__ = ["PARTS", "compiling", "halves", "main", "products", "pytest", "sanitizer", "table"]
+__all__ = ["PARTS", "SUBJECT", "compiling", "conclusion", "halves", "main", "products", "pytest", "sanitizer", "table"]
 
-TOOL = "gpu-card"
+TOOL, SUBJECT = "gpu-card", "graphics card"
 _TESTS = "tests/cuda/device"
 _APART = {"layers": "test_layers.py", "models": "test_models.py"}
 _PATIENCE = 280  # seconds of a tool of compute-sanitizer: both end within ten minutes
@@ -155,6 +155,15 @@ PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
 }
 
 
+def conclusion(parts: dict[str, Found], name: str) -> str:
+    """Return what the products tell, with the card's name; empty before they have run."""
+    found = parts.get("products", {})
+    if not found.get("outputs"):
+        return ""
+    outputs, products = (f"{found[each]:,} {each}" for each in ("outputs", "products"))
+    return f"{outputs} of {products} on {name}: {len(found['wrong'])} differ from the CPU's"
+
+
 def table(parts: dict[str, Found]) -> Table:
     """Return the findings, a row for each part."""
     rows = []
@@ -193,7 +202,8 @@ def main(arguments: list[str] | None = None) -> int:
             found = {"passed": False, "error": f"{type(error).__name__}: {error}"}
         parts[name] = {**found, "seconds": round(time.perf_counter() - begun, 1)}
         parts = {each: parts[each] for each in PARTS if each in parts}
-        card.keep(TOOL, {"parts": parts}, [table(parts)], given.into)
+        told = conclusion(parts, card.name_of(card.about()))
+        card.keep(TOOL, {"parts": parts}, [table(parts)], given.into, subject=SUBJECT if told else "", conclusion=told)
     print(table(parts).markdown())
     return int(not all(parts[name]["passed"] for name in given.parts))
 

@@ -135,6 +135,17 @@ def test_part_that_raises_is_kept_as_failed_and_the_next_one_runs(monkeypatch, t
     assert "3 tests" in capsys.readouterr().out
 
 
+def test_products_that_were_compared_are_the_conclusion(monkeypatch, tmp_path):
+    monkeypatch.setattr(card, "skipped", lambda _: False)
+    wrong = {"passed": False, "outputs": 12345, "products": 6, "wrong": ["Case(...)"]}
+    monkeypatch.setitem(whole.PARTS, "products", lambda _: wrong)
+    assert whole.main(["--parts", "products", "--into", str(tmp_path)]) == 1
+    kept = results.read("gpu-card", tmp_path)
+    assert (kept.subject, kept.conclusion) == (
+        "graphics card", "12,345 outputs of 6 products on no card: 1 differ from the CPU's"
+    )  # fmt: skip
+
+
 def test_earlier_result_of_another_source_is_forgotten(tmp_path, monkeypatch):
     card.keep("gpu-card", {"parts": {"tests": {}}}, [], tmp_path)
     assert card.earlier("gpu-card", tmp_path) == {"parts": {"tests": {}}}
