@@ -215,6 +215,20 @@ def test_transposed_convolution_without_memory_for_its_result_names_the_stride()
 
 
 @pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda x, weight: cstorch.conv2d(x, weight, padding=2**20), "padding: got 1048576"),
+        (lambda x, weight: cstorch.conv_transpose2d(x, weight, dilation=2**20), "dilation: got 1048576"),
+        (lambda x, weight: cstorch.conv_transpose2d(x, weight, stride=2**31 - 1), "stride: got 2147483647"),
+    ],
+    ids=["padding", "dilation", "stride whose bytes are no int64"],
+)
+def test_convolution_without_memory_names_what_asks_for_the_most(call, named):
+    with pytest.raises(MemoryError, match=rf"^{named}, .* must be smaller: there is no memory for so many values$"):
+        call(torch.ones(1, 1, 5, 5), torch.ones(1, 1, 3, 3))
+
+
+@pytest.mark.parametrize(
     ("call", "wanted"),
     [
         (

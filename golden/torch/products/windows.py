@@ -8,8 +8,9 @@ windows.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ _Table = NDArray[np.int64]
 
 #: Values of products before they are added up: 64 MiB.
 MOST_VALUES = 1 << 24
+# How NumPy begins to say that the bytes of an array are no int64.
+_TOO_BIG = "array is too big", "Maximum allowed"
 
 
 class Geometry(NamedTuple):
@@ -56,6 +59,28 @@ class Geometry(NamedTuple):
         """Return how many windows fit on each axis."""
         each = zip(self.padded(size), kernel, self.steps, self.gaps, strict=True)
         return tuple((n - gap * (length - 1) - 1) // step + 1 for n, length, step, gap in each)
+
+
+def _naming_the_largest(multiply: Callable[..., Values]) -> Callable[..., Values]:
+    """Have a function that runs out of memory name what asks for the most: stride, dilation or padding."""
+
+    @wraps(multiply)
+    def run(*given: Any) -> Values:
+        try:
+            return multiply(*given)
+        except (MemoryError, ValueError) as error:
+            if isinstance(error, ValueError) and not str(error).startswith(_TOO_BIG):
+                raise
+            geometry = next(each for each in given if isinstance(each, Geometry))
+            numbers = {"stride": geometry.steps, "dilation": geometry.gaps, "padding": geometry.sides}
+            name, largest = max(numbers.items(), key=lambda each: max(each[1]))
+            if max(largest) <= 1:  # the arrays themselves are large
+                raise
+            raise MemoryError(
+                f"{name}: got {', '.join(map(str, largest))}, must be smaller: there is no memory for so many values"
+            ) from error
+
+    return run
 
 
 def formats_of(reduction: Reduction) -> tuple[FloatFormat, FloatFormat]:
@@ -125,6 +150,7 @@ def _windows(kernel: tuple[int, ...], geometry: Geometry) -> Windows:
     return Windows(kernel, geometry.steps, geometry.gaps, geometry.sides[::2])
 
 
+@_naming_the_largest
 def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geometry, reduction: Reduction) -> Values:
     """Multiply windows of `x` (B, C, ...) by `kernels` (N, C / groups, ...): (B, N, ...)."""
     groups, size = geometry.groups, kernels.shape[2:]
@@ -154,6 +180,7 @@ def convolution(x: Values, kernels: Values, bias: Values | None, geometry: Geome
     return result.reshape(len(items), kernels.shape[0], *counts)
 
 
+@_naming_the_largest
 def kernel_product(g: Values, x: Values, size: tuple[int, ...], geometry: Geometry, reduction: Reduction) -> Values:
     """Multiply `g` (B, N, positions) by the windows of `x` (B, C, ...) at them: kernels (N, C / groups, *size)."""
     groups, counts = geometry.groups, g.shape[2:]
@@ -175,6 +202,7 @@ def kernel_product(g: Values, x: Values, size: tuple[int, ...], geometry: Geomet
     return indexed_values(left, right, reduction=reduction).reshape(g.shape[1], x.shape[1] // groups, *size)
 
 
+@_naming_the_largest
 def transposed(
     g: Values, kernels: Values, bias: Values | None, size: tuple[int, ...], geometry: Geometry, reduction: Reduction
 ) -> Values:
@@ -187,12 +215,7 @@ def transposed(
     windows = _windows(lengths, geometry)
     matrices = kernels.reshape(groups, outputs, channels * math.prod(lengths)).swapaxes(1, 2)
     whole = tuple((n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, *geometry[:2], lengths, strict=True))
-    shape = len(g), groups * channels, *size
-    try:
-        result = np.empty(shape, np.float32)
-    except (MemoryError, ValueError) as error:  # the second where the bytes are no int64
-        steps = ", ".join(map(str, geometry.steps))
-        raise MemoryError(f"stride: got {steps}, must be smaller: there is no memory for {shape} results") from error
+    result = np.empty((len(g), groups * channels, *size), np.float32)
     if _is_chain(reduction) and kernels.shape[:2] == (groups, 1):
         formats = formats_of(reduction)
         weights = np.ascontiguousarray(golden.quantize(kernels, formats[0]))
