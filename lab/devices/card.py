@@ -50,19 +50,12 @@ def _product(a, b, out, stages, width, SIDE: tl.constexpr, STEP: tl.constexpr, S
     tl.store(out + rows[:, None] * width + columns[None, :], total)
 
 
-def _on_card(codes: Array, operand: FloatFormat) -> torch.Tensor:
-    """Return codes as a tensor of the card."""
-    signed = torch.from_numpy(np.ascontiguousarray(codes).view(f"i{codes.itemsize}").copy())
-    return signed.cuda().view(_DTYPES[operand])
-
-
-def _padded(x: torch.Tensor, side: int, step: int) -> torch.Tensor:
-    """Return a matrix with zeros beside it: to whole tiles of rows, and whole stages of columns."""
-    integers = x.view({1: torch.int8, 2: torch.int16, 4: torch.int32}[x.element_size()])
-    rows, columns = (-(-length // by) * by for length, by in zip(x.shape, (side, step), strict=True))
-    wide = torch.zeros(max(rows, side), max(columns, step), dtype=integers.dtype, device="cuda")
-    wide[: x.shape[0], : x.shape[1]] = integers
-    return wide.view(x.dtype)
+def _on_card(codes: Array, operand: FloatFormat, tile: tuple[int, int] = (1, 1)) -> torch.Tensor:
+    """Return codes as a matrix of the card, with zeros beside them up to whole tiles."""
+    whole = np.pad(
+        np.ascontiguousarray(codes), [(0, -length % by) for length, by in zip(codes.shape, tile, strict=True)]
+    )
+    return torch.from_numpy(whole.view(f"i{codes.itemsize}")).cuda().view(_DTYPES[operand])
 
 
 def _codes(result: torch.Tensor) -> Array:
@@ -103,8 +96,9 @@ def _tensor_core(
     """
     named, side, step, warps = _INSTRUCTIONS[instruction]
     step = _PROMOTED if adds else step
-    x, y = _on_card(a, operand), _on_card(b.T, operand)
-    x, y = (_padded(each.float() if tf32 else each, side, step) for each in (x, y))
+    x, y = (_on_card(codes, operand, (side, step)) for codes in (a, b.T))
+    if tf32:
+        x, y = x.float(), y.float()
     out = torch.empty(len(x), len(y), device="cuda", dtype=torch.float16 if half else torch.float32)
     grid = (len(x) // side, len(y) // side)
     kind = tl.float16 if half else tl.float32

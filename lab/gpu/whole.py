@@ -156,7 +156,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
 
 
 def conclusion(parts: dict[str, Found], name: str) -> str:
-    """Return what the products tell, with the card's name; empty before they have run."""
+    """Return how many products were compared on the card, and how many differ; empty before they have run."""
     found = parts.get("products", {})
     if not found.get("outputs"):
         return ""
