@@ -48,6 +48,7 @@ MODULES = (
     "hdl.mac.arrangement",
     "hdl.mac.control",
     "hdl.mac.issue",
+    "hdl.mac.operands",
     "hdl.mac.accumulator",
     "hdl.mac.lane",
     "hdl.mac.bank",
@@ -62,8 +63,10 @@ MODULES = (
     "hdl.vector.operation",
     "hdl.vector.ports",
     "hdl.vector.register_file",
-    "hdl.vector.results",
+    "hdl.vector.places",
     "hdl.vector.promotions",
+    "hdl.vector.waiting",
+    "hdl.vector.group",
 )
 
 

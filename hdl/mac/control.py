@@ -15,6 +15,7 @@ from hdl.mac.arrangement import Arrangement
 from hdl.mac.chunks import Chunks
 from hdl.mac.issue import Issue
 from hdl.mac.lane import operand_layout
+from hdl.mac.operands import GROUP, Operands
 from hdl.mac.operation import Flight
 from hdl.mac.parameters import MacParameters
 from hdl.mac.results import ResultQueue
@@ -27,9 +28,11 @@ class Control(wiring.Component):
 
     ::
 
-        beats -> Issue -> Flight: the operation behind each rank, for the lanes -> ResultQueue -> results
-                   ^        ^ Chunks                          |
-                   '--------'------- promotions <-------------'
+        beats -+-> Issue -> Flight: the operation behind each rank, for the lanes -> ResultQueue -> results
+               |     ^        ^ Chunks                         |
+               |     '--------'------- promotions <------------'
+               |                           v
+               '-> Operands of groups of lanes ------------> lanes
 
     Parameters
     ----------
@@ -51,7 +54,8 @@ class Control(wiring.Component):
     at : array of the arrangement's operation, out
         The operation as issued and behind each rank.
     a, b, issued_flags : arrays of operand_layout, flags_layout, out
-        For each lane, the operands of the issued operation, and the flags already raised on them.
+        For each lane, the operands of the operation that was issued `operand_delay` cycles ago, and the flags already
+        raised on them.
     promoted, flags : arrays of operand_layout, flags_layout, in
         For each lane, the result behind the last rank as an operand, and its flags.
     packed, entry : operation, out; answer, in
@@ -62,6 +66,8 @@ class Control(wiring.Component):
     ----------
     issue, flight, chunks, promotions, places, results : Component
         The parts. Their classes document the state that proofs refer to.
+    operands : list of Operands
+        One for each group of lanes.
     """
 
     def __init__(
@@ -79,6 +85,9 @@ class Control(wiring.Component):
         operand, operation, lanes = operand_layout(parameters.formats), arrangement.operation, arrangement.lanes
         self.flight, self.chunks = Flight(parameters, operation), Chunks(parameters)
         self.results = ResultQueue(parameters, operation, answer)
+        self.operands = [
+            Operands(parameters, arrangement, range(lanes)[start:][:GROUP]) for start in range(0, lanes, GROUP)
+        ]
         super().__init__(
             {
                 "i": In(stream.Signature(arrangement.beat)),
@@ -131,14 +140,26 @@ class Control(wiring.Component):
             (self.at, flight.at),
             (issue.in_flight, flight.at[1:]),
             (promotions.in_flight, flight.at[1:]),
-            (issue.promoted, promotions.operands),
             (promotions.promoted, self.promoted),
             (promotions.flags, self.flags),
             (self.issued_flags, promotions.operand_flags),
-            (self.a, issue.a),
-            (self.b, issue.b),
         ):
             m.d.comb += [there.eq(here) for there, here in zip(ours, theirs, strict=True)]
+        for number, group in enumerate(self.operands):
+            m.submodules[f"operands_{number}"] = group
+            lanes = slice(number * GROUP, (number + 1) * GROUP)
+            m.d.comb += [
+                group.beat.eq(self.i.payload),
+                group.load.eq(issue.i.ready),
+                group.promotes.eq(promotions.issues),
+                group.format.eq(promotions.operation.format),
+            ]
+            for ours, theirs in (
+                (group.promoted, promotions.operands[lanes]),
+                (self.a[lanes], group.a),
+                (self.b[lanes], group.b),
+            ):
+                m.d.comb += [there.eq(here) for there, here in zip(ours, theirs, strict=True)]
         return m
 
     def _count(self, m: Module) -> None:

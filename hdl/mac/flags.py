@@ -22,13 +22,14 @@ class Flags(wiring.Component):
     Ports
     -----
     issued : flags_layout, in
-        Flags of a promotion that is issued; 0 for a product.
+        Flags of a promotion whose operands leave the control; 0 for a product.
     stored : flags_layout, in
         Flags of the accumulator, for the operation at rank ``align``.
     step : flags_layout, in
         Flags of the step behind the last rank.
     at : array of flags_layout, out
-        Flags of the operation as issued and behind each rank; from the rank ``align`` on with its accumulator's.
+        Flags of the operation with its operands and behind each rank; from the rank ``align`` on with its
+        accumulator's.
     o : flags_layout, out
         All flags, behind the last rank.
 
@@ -41,7 +42,7 @@ class Flags(wiring.Component):
     def __init__(self, parameters: MacParameters) -> None:
         self.parameters = parameters
         flags = flags_layout()
-        ranks = len(parameters.operation_ranks)
+        ranks = len(parameters.lane_ranks)
         inputs = dict.fromkeys(("issued", "stored", "step"), In(flags))
         super().__init__(inputs | {"at": Out(flags).array(ranks + 1), "o": Out(flags)})
         self.behind = [Signal(flags.size, name=f"flags_{rank}") for rank in range(1, ranks + 1)]
@@ -50,7 +51,7 @@ class Flags(wiring.Component):
         m = Module()
         for position, (there, behind) in enumerate(zip(self.at, [self.issued, *self.behind], strict=True)):
             current = Value.cast(behind)
-            if position == self.parameters.position("align"):
+            if position == self.parameters.position("align") - self.parameters.operand_delay:
                 current = current | self.stored.as_value()
             m.d.comb += there.eq(current)
         m.d.sync += [behind.eq(there) for behind, there in zip(self.behind, self.at[:-1], strict=True)]

@@ -11,12 +11,10 @@ from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.operand import split_code
 from hdl.cores.words import named, record
 from hdl.mac.arrangement import Arrangement
 from hdl.mac.decode import decode_control, decoded_control
 from hdl.mac.hazards import WaitsBehindRank
-from hdl.mac.lane import operand_layout, operand_one
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error, rounding_fields
 
@@ -54,37 +52,36 @@ class Issue(wiring.Component):
         Places that the issued beat reserves in that queue: 0, 1 or 2.
     in_flight : array of the arrangement's operation, in
         The operation behind each rank, in order.
-    promotes, promotes_next, promotion, promoted : in
-        A promotion is issued in this cycle, in the next one; its operation, and each lane's operand_layout:
-        `hdl.mac.promotions`.
+    promotes, promotes_next, promotion : in
+        A promotion is issued in this cycle, in the next one; its operation: `hdl.mac.promotions`.
     takes_chunks, are_settled : in
-        There is a place for a further promotion; no promotion in flight conflicts with an operation issued now.
+        There is a place for a further promotion, with a rank ``input`` in the next cycle; no promotion in flight
+        conflicts with an operation issued now.
     counts : out
         A product of a chunk is issued.
     offers_chunk : out
         A product of a chunk is ready to issue.
-    a, b : array of operand_layout, out
-        Operands of every lane.
     operation : the arrangement's operation, out
         The issued operation; ``fresh``, ``promote``, ``fresh_total`` of a chunk's products are added later.
 
     Attributes
     ----------
     held : Signal
-        State that proofs refer to: the decoded beat to issue, with the operands of the lanes in ``a`` and ``b`` and the
-        fields of `hdl.mac.decode.decoded_control`. Without a rank ``input`` it comes directly from the port.
+        State that proofs refer to: the decoded beat to issue, `hdl.mac.decode.decoded_control` and the random numbers
+        of its lanes. Without a rank ``input`` it comes directly from the port. Its operands are in
+        `hdl.mac.operands.Operands`.
     held_valid : Signal
         State that proofs refer to: whether `held` is valid.
     waiting : WaitsBehindRank
         Its ``rows`` are state that proofs refer to; None without a rank ``input``.
     is_blocked : Signal
         State that proofs refer to, with a rank ``input``: the held beat waits for a promotion that was announced, for
-        operations of other levels, or for a place.
+        operations of other levels, or for a place for its results or its promotions.
     """
 
     def __init__(self, parameters: MacParameters, arrangement: Arrangement) -> None:
         self.parameters, self.arrangement = parameters, arrangement
-        operation, operand, lanes = arrangement.operation, operand_layout(parameters.formats), arrangement.lanes
+        operation = arrangement.operation
         super().__init__(
             {
                 "i": In(stream.Signature(arrangement.beat)),
@@ -94,22 +91,16 @@ class Issue(wiring.Component):
                 "promotes": In(1),
                 "promotes_next": In(1),
                 "promotion": In(operation),
-                "promoted": In(operand).array(lanes),
                 "takes_chunks": In(1),
                 "are_settled": In(1),
                 "counts": Out(1),
                 "offers_chunk": Out(1),
-                "a": Out(operand).array(lanes),
-                "b": Out(operand).array(lanes),
                 "operation": Out(operation),
             }
         )
-        operands = data.ArrayLayout(operand, lanes)
         #: The random numbers of a product, one of each for every lane.
         self._random = {name: operation[name].shape for name in _RANDOM if name in operation.members}
-        self._decoded = data.StructLayout(
-            {"a": operands, "b": operands, **decoded_control(arrangement.beat), **self._random}
-        )
+        self._decoded = data.StructLayout({**decoded_control(arrangement.beat), **self._random})
         self.held, self.held_valid = Signal(self._decoded, name="held"), Signal(name="held_valid")
         self.waiting = WaitsBehindRank(parameters.accumulate_latency) if parameters.has_input_rank else None
         self.is_blocked = Signal()
@@ -122,7 +113,8 @@ class Issue(wiring.Component):
 
         waits, issued = Signal(), Signal()
         is_promoting = C(0, 1) if self.waiting and self.arrangement.announces else self.promotes
-        go = named(m, "go", ~(waits | self.is_blocked | is_promoting) & self.takes_chunks)
+        takes = C(1, 1) if self.waiting else self.takes_chunks
+        go = named(m, "go", ~(waits | self.is_blocked | is_promoting) & takes)
         recent = self.recent()
         m.d.comb += issued.eq(held_valid & go)
         if self.waiting:
@@ -131,7 +123,8 @@ class Issue(wiring.Component):
             next_held = {name: Mux(load, decoded[name], held[name]) for name in ("is_chain", "gives_result")}
             # The held beat may be a chunk's product that is issued now.
             settled = self.are_settled & ~self.offers_chunk if 0 in parameters.levels else C(1, 1)
-            m.d.sync += self.is_blocked.eq(self.promotes_next | self._must_wait(**next_held, are_settled=settled))
+            must_wait = self._must_wait(**next_held, are_settled=settled) | ~self.takes_chunks
+            m.d.sync += self.is_blocked.eq(self.promotes_next | must_wait)
             with m.If(load):
                 m.d.sync += [held.eq(decoded), held_valid.eq(self.i.valid)]
             register = self.i.payload.register
@@ -166,18 +159,11 @@ class Issue(wiring.Component):
 
     def _decode(self, m: Module) -> dict[str, Value]:
         parameters, arrangement, beat = self.parameters, self.arrangement, self.i.payload
-        layout = operand_layout(parameters.formats)
-
-        def of_lanes(name: str) -> list[Value]:
-            return [arrangement.code(beat, name, lane) for lane in range(arrangement.lanes)]
-
-        def operands(name: str) -> Value:
-            splits = [split_code(m, parameters.operands, beat.format, code) for code in of_lanes(name)]
-            return Cat(record(layout, vars(split)) for split in splits)
-
         control = decode_control(m, parameters, beat, arrangement.needs_even(beat))
-        random = {name: Cat(of_lanes(name)) for name in self._random}
-        return {"a": operands("a"), "b": operands("b"), **control, **random}
+        random = {
+            name: Cat(arrangement.code(beat, name, lane) for lane in range(arrangement.lanes)) for name in self._random
+        }
+        return {**control, **random}
 
     def _is_close(self, register: Value, operation: Any) -> Value:
         """Return whether an operation in flight is a product with the same register."""
@@ -185,12 +171,6 @@ class Issue(wiring.Component):
 
     def _issue(self, m: Module, issued: Value) -> None:
         parameters, held, is_promotion = self.parameters, self.held, self.promotes
-        one = named(m, "one", operand_one(parameters.formats, self.promotion.format))
-        for lane in range(self.arrangement.lanes):
-            m.d.comb += [
-                self.a[lane].eq(Mux(is_promotion, self.promoted[lane].as_value(), held.a[lane].as_value())),
-                self.b[lane].eq(Mux(is_promotion, one, held.b[lane].as_value())),
-            ]
         product = Signal(self.arrangement.operation, name="product")
         fp32 = len(parameters.accumulators) - 1
         m.d.comb += [

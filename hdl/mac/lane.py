@@ -106,9 +106,9 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
     """Return the ports of a lane, which computes ``round(a * b + accumulator)``, one step per cycle.
 
     ``steps`` : array of step_layout, in
-        The operation as issued and behind each rank.
+        The operation with its operands and behind each rank of the lane.
     ``a``, ``b`` : operand_layout, in
-        Operands of the issued operation.
+        Operands of the operation.
     ``stored``, ``stored_class`` : number_layout, class_layout, in
         The accumulator of the operation at rank ``read``; the accumulator's class for the operation at rank ``align``.
     ``number`` : number_layout, out
@@ -129,7 +129,7 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
     its_class = class_layout(with_flags=parameters.flags)
     return wiring.Signature(
         {
-            "steps": In(step_layout(formats)).array(len(parameters.operation_ranks) + 1),
+            "steps": In(step_layout(formats)).array(len(parameters.lane_ranks) + 1),
             "a": In(operand),
             "b": In(operand),
             "stored": In(number),

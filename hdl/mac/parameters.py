@@ -31,11 +31,12 @@ __all__ = ["DEPTHS", "RECOMMENDED_DEPTH", "STEPS", "WORD_WIDTH", "MacParameters"
 #: Bits of a register; an fp32 accumulator takes an even-aligned pair.
 WORD_WIDTH = 16
 
-#: Possible positions of register ranks: behind the beat, behind its selection over a promotion, and behind the steps of
-#: `hdl.cores.fused_step`. The accumulator is read at ``read``, and the result is behind ``round``. ``pack`` lies
-#: between the result and its code in the queue.
+#: Possible positions of register ranks: behind the beat, on the way from the control to several lanes, behind the
+#: selection of a beat over a promotion, and behind the steps of `hdl.cores.fused_step`. The accumulator is read at
+#: ``read``, and the result is behind ``round``. ``pack`` lies between the result and its code in the queue.
 STEPS = (
     "input",
+    "arrive",
     "issue",
     "unpack",
     "operands",
@@ -49,7 +50,7 @@ STEPS = (
     "round",
     "pack",
 )
-_LOOP = STEPS[5:12]
+_LOOP = STEPS[STEPS.index("read") : STEPS.index("round") + 1]
 
 #: The positions used, for each number of ranks.
 _RANKS = {
@@ -63,9 +64,9 @@ _RANKS = {
     8: ("unpack", "operands", "product", "compare", "align", "add", "normalise", "round"),
     9: ("input", "unpack", "operands", "product", "compare", "align", "add", "normalise", "round"),
     10: ("input", "unpack", "operands", "product", "read", "compare", "align", "add", "normalise", "round"),
-    11: tuple(step for step in STEPS if step not in ("issue", "pack")),
-    12: STEPS[:12],
-    13: STEPS,
+    11: tuple(step for step in STEPS if step not in ("arrive", "issue", "pack")),
+    12: tuple(step for step in STEPS if step not in ("arrive", "pack")),
+    13: tuple(step for step in STEPS if step != "arrive"),
 }
 #: Every depth. Units, proofs and tests of every depth are made from this.
 DEPTHS = tuple(_RANKS)
@@ -229,6 +230,16 @@ class MacParameters(Parameters):
         """The ranks from the issue of an operation to its result."""
         return tuple(step for step in self.ranks if step not in ("input", "pack"))
 
+    @property
+    def operand_delay(self) -> int:
+        """Cycles from the issue of an operation until its operands leave the control."""
+        return int("arrive" in self.ranks)
+
+    @property
+    def lane_ranks(self) -> tuple[str, ...]:
+        """The ranks from the operands of an operation to its result."""
+        return self.operation_ranks[self.operand_delay :]
+
     def position(self, step: str) -> int:
         """Return the number of ranks between an operation's issue and a step."""
         return sum(STEPS.index(rank) < STEPS.index(step) for rank in self.operation_ranks)
@@ -236,7 +247,7 @@ class MacParameters(Parameters):
     @property
     def latency(self) -> int:
         """Cycles from a product to the result of its step in the queue; a promotion takes `stages` more at most."""
-        return self.stages + 1 + bool(self.widened)
+        return len(self.ranks) + 1 + bool(self.widened)
 
     @property
     def accumulate_latency(self) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from amaranth import Module, Signal, Value
 
+from hdl.cores.copies import copied
 from hdl.mac.parameters import MacParameters
 
 __all__ = ["Passing"]
@@ -36,7 +37,7 @@ class Passing:
 
     def __init__(self, parameters: MacParameters) -> None:
         self.parameters = parameters
-        self.passed_by = Signal(reset_less=True)
+        self.passed_by = Signal()
 
     def while_read(self, m: Module, at: Sequence[Any]) -> Value | None:
         """Return whether the result that is written now is the number that is read from the registers.
@@ -51,7 +52,8 @@ class Passing:
         """
         position = self.parameters.reading_position
         if self.parameters.reads_early:
-            m.d.sync += self.passed_by.eq(_is_next(at[position - 1], at[-2]))
+            passes = _is_next(at[position - 1], at[-2])
+            m.d.comb += self.passed_by.eq(copied(m, "passes", passes, self.parameters.multiplier))
             return self.passed_by
         # Where number and class are read at once, neither is used while it is written.
         if len(at) - 1 - position == self.parameters.accumulate_latency:

@@ -43,8 +43,10 @@ def promotions_signature(parameters: MacParameters, arrangement: Arrangement) ->
         No promotion in flight has yet to write a total that an operation issued now would read.
     ``issues``, ``issues_next`` : out
         A promotion is issued in this cycle; in the next one, if that is known.
-    ``operation``, ``operands``, ``operand_flags`` : operation, arrays of operand_layout, flags_layout, out
-        That promotion, the operands of the lanes, and their flags.
+    ``operation`` : operation, out
+        That promotion.
+    ``operands``, ``operand_flags`` : arrays of operand_layout, flags_layout, out
+        The operands of the lanes and their flags, `operand_delay` cycles later.
     """
     operand, operation, lanes = operand_layout(parameters.formats), arrangement.operation, arrangement.lanes
     return wiring.Signature(

@@ -54,6 +54,15 @@ class VectorParameters(MacParameters):
             )
 
     @property
+    def ranks(self) -> tuple[str, ...]:
+        """The steps followed by a register rank.
+
+        Behind a rank ``input``, the operands take a cycle more to reach the lanes than the control needs to decide.
+        """
+        first, *others = super().ranks
+        return ("input", "arrive", *others) if first == "input" else (first, *others)
+
+    @property
     def has_pairs_of_rows(self) -> bool:
         """Whether totals may take two rows: an fp32 number for every lane (level 1)."""
         return 1 in self.levels

@@ -7,25 +7,25 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, ClassVar
 
-from amaranth import C, Module, Mux, Signal
+from amaranth import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.result import flags_layout
 from hdl.mac.control import Control
 from hdl.mac.counters import Counters, connect_counters, counting_ports
 from hdl.mac.flags import Flags
 from hdl.mac.issue import Issue
-from hdl.mac.lane import Lane, step_of
-from hdl.mac.passing import Passing
+from hdl.mac.lane import Lane
+from hdl.mac.operands import GROUP
+from hdl.mac.ports import Error
 from hdl.mac.widen import widened
 from hdl.parameters import built_from, documented
 from hdl.vector.arrangement import pairs_of_lanes
+from hdl.vector.group import LaneGroup
 from hdl.vector.parameters import VectorParameters
+from hdl.vector.places import Places
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
 from hdl.vector.promotions import QueuedPromotions
-from hdl.vector.register_file import VectorRegisterFile
-from hdl.vector.results import Places, pack_pairs
 
 __all__ = ["VectorMac"]
 
@@ -55,7 +55,9 @@ class VectorMac(wiring.Component):
     =====  ================  =============================  =================  ============================
 
     ``first``, ``last``, continuations, empty reductions and rounding modes are as in `hdl.MultiplyAccumulate` and the
-    same in all lanes; each lane has separate random numbers.
+    same in all lanes; each lane has separate random numbers. With 9 stages and more, operands take a cycle more to the
+    lanes than the control needs to decide, so that a decision reaches many lanes through registers of each group of
+    four.
     Results, as words of 32 bits j = 0 .. lanes/2 - 1:
 
     =====  =====  ========  ==============================================  ====================================
@@ -163,40 +165,34 @@ class VectorMac(wiring.Component):
         )
 
     @cached_property
-    def register_file(self) -> VectorRegisterFile:
-        """The registers of all lanes."""
-        return VectorRegisterFile(self.parameters.core, pairs_of_lanes(self.parameters.core).operation)
-
-    @cached_property
-    def passing(self) -> Passing:
-        """Results that pass by the registers; its ``passed_by`` is state that proofs refer to."""
-        return Passing(self.parameters.core)
+    def groups(self) -> list[LaneGroup]:
+        """The lanes and their registers, in groups."""
+        core, operation = self.parameters.core, pairs_of_lanes(self.parameters.core).operation
+        return [
+            LaneGroup(core, operation, range(core.lanes)[start:][:GROUP], self.lane_type)
+            for start in range(0, core.lanes, GROUP)
+        ]
 
     @property
-    def lanes_built(self) -> range:
-        """The lanes to build: without chunks, the odd ones need only their registers."""
-        return range(0, self.parameters.lanes, 1 if self.parameters.has_chunks else 2)
-
-    @cached_property
     def lane_parts(self) -> dict[int, Any]:
-        """The lanes, by their number."""
-        return {number: self.lane_type(self.parameters.core.of_lane(number)) for number in self.lanes_built}
+        """The lanes that are built, by their number."""
+        return {number: lane for group in self.groups for number, lane in group.lane_parts.items()}
 
-    @cached_property
+    @property
     def flag_parts(self) -> dict[int, Flags]:
         """The flags of each lane, by its number; none in a unit without flags."""
-        return {number: Flags(self.parameters) for number in self.lanes_built if self.parameters.flags}
+        return {number: flags for group in self.groups for number, flags in group.flag_parts.items()}
 
     @cached_property
     def counting(self) -> Counters | None:
         """The counters, if the unit has any."""
-        lanes = tuple(number % 2 == 0 for number in self.lanes_built)
+        lanes = tuple(number % 2 == 0 for number in self.lane_parts)
         return Counters(lanes, has_chunks=self.parameters.has_chunks) if self.parameters.counters else None
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        parameters, control, registers = self.parameters, self.control, self.register_file
-        m.submodules.control, m.submodules.registers = control, registers
+        control = self.control
+        m.submodules.control = control
         i, chunk = widened(m, self.parameters, self.i, self.chunk, control.i.payload.shape())
         m.d.comb += [
             control.i.payload.eq(i.payload),
@@ -206,73 +202,38 @@ class VectorMac(wiring.Component):
             self.o.payload.eq(control.o.payload),
             self.o.valid.eq(control.o.valid),
             control.o.ready.eq(self.o.ready),
-            registers.reading.eq(control.at[parameters.reading_position]),
-            registers.class_reading.eq(control.at[parameters.position("align")]),
-            registers.writing.eq(control.at[-1]),
         ]
-        if (written := self.passing.while_read(m, control.at)) is not None:
-            m.d.comb += registers.passes_by.eq(written)
-        passes_by = None
-        if parameters.reads_early:
-            passes_by = Signal(reset_less=True)
-            m.d.sync += passes_by.eq(self.passing.behind(control.at))
-        for number in self.lanes_built:
-            self._connect(m, number, passes_by)
+        for number, group in enumerate(self.groups):
+            m.submodules[f"group_{number}"] = group
+            m.d.comb += [there.eq(operation) for there, operation in zip(group.at, control.at, strict=True)]
+            lanes = slice(number * GROUP, (number + 1) * GROUP)
+            for ours, theirs in (
+                (group.a, control.a[lanes]),
+                (group.b, control.b[lanes]),
+                (group.issued_flags, control.issued_flags[lanes]),
+                (control.promoted[lanes], group.promoted),
+                (control.flags[lanes], group.flags),
+            ):
+                m.d.comb += [there.eq(here) for there, here in zip(ours, theirs, strict=True)]
         self._answer(m)
         if self.counting:
             m.submodules.counting = counting = self.counting
             m.d.comb += connect_counters(self, counting, control.at[-1])
-            for there, number in zip(counting.events, self.lanes_built, strict=True):
-                m.d.comb += there.eq(self.lane_parts[number].events)
+            for there, number in zip(counting.events, self.lane_parts, strict=True):
+                m.d.comb += there.eq(self.groups[number // GROUP].events[number % GROUP])
         return m
-
-    def _connect(self, m: Module, number: int, passes_by: Signal | None) -> None:
-        """Connect a lane to its operands, its registers, and the promotions of its results.
-
-        In a unit that reads early, its result may pass by what the registers gave a cycle ago.
-        """
-        lane, control, registers = self.lane_parts[number], self.control, self.register_file
-        m.submodules[f"lane_{number}"] = lane
-        result_class, stored = registers.result_class[number], registers.numbers[number]
-        if passes_by is not None:
-            read, stored = stored, Signal.like(stored, name=f"number_{number}", reset_less=True)
-            m.d.sync += stored.eq(read)
-            stored = Mux(passes_by, lane.result, stored)
-        m.d.comb += [
-            lane.a.eq(control.a[number]),
-            lane.b.eq(control.b[number]),
-            lane.stored.eq(stored),
-            lane.stored_class.eq(registers.number_class[number]),
-            registers.results[number].eq(lane.result),
-            result_class.is_infinite.eq(lane.result_class.is_infinite),
-            result_class.is_nan.eq(lane.result_class.is_nan),
-            control.promoted[number].eq(lane.promoted),
-        ]
-        for step, operation in zip(lane.steps, control.at, strict=True):
-            its = step_of(self.parameters.core.formats, operation, number)
-            m.d.comb += [step[name].eq(value) for name, value in its.items()]
-        if self.flags:
-            m.submodules[f"flags_{number}"] = flags = self.flag_parts[number]
-            m.d.comb += [
-                flags.issued.eq(control.issued_flags[number]),
-                flags.stored.eq(registers.number_class[number].flags),
-                flags.step.eq(lane.result_class.flags),
-                result_class.flags.eq(flags.o),
-                control.flags[number].eq(flags.o),
-            ]
 
     def _answer(self, m: Module) -> None:
         """Write results into the queue."""
-        parameters, control = self.parameters, self.control
-        codes, flags = [], []
-        for number in range(parameters.lanes):
-            is_built = number in self.lane_parts
-            codes.append(
-                self.lane_parts[number].code if is_built else C(0, parameters.of_lane(number).formats.accumulator_width)
-            )
-            its: Any = self.flag_parts[number].o if is_built and self.flags else Signal(flags_layout())
-            if "pack" in parameters.ranks:
-                now, its = its, Signal.like(its)
-                m.d.sync += its.eq(now)
-            flags.append(its)
-        pack_pairs(m, parameters, control.packed, control.entry, codes, flags)
+        operation, entry = self.control.packed, self.control.entry
+        m.d.comb += [
+            entry.error.eq(operation.error),
+            # The row of the beat, even if the result comes from the row after it.
+            entry.register.eq(Cat(operation.register[0] & ~operation.is_second, operation.register[1:])),
+            entry.part.eq(operation.is_second & (operation.error == Error.NONE)),
+        ]
+        words = [word for group in self.groups for word in group.words]
+        m.d.comb += [there.eq(word) for there, word in zip(entry.result, words, strict=True)]
+        if self.flags:
+            flags = [raised for group in self.groups for raised in group.answer_flags]
+            m.d.comb += [there.eq(raised) for there, raised in zip(entry.flags, flags, strict=True)]

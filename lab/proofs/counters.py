@@ -85,7 +85,7 @@ class CountedVector(wiring.Component):
         self.counters = unit.counting
         members = unit.signature.members
         ports = {name: members[name] for name in ("i", "o", "chunk", "counts")}
-        ports |= {f"events_{lane}": In(events_layout()) for lane in unit.lanes_built} | {"clear": In(1)}
+        ports |= {f"events_{lane}": In(events_layout()) for lane in unit.lane_parts} | {"clear": In(1)}
         ports |= {name: Out(1) for name in ("writes", "is_product", "wide")}
         super().__init__(ports | _state_ports(self.counters))
 

@@ -49,8 +49,14 @@ class OpenedVector:
     lanes : list of OpenLane
     words, classes : list of SeenMemory
         The banks of the register file, of every lane.
-    passed_by : Signal
-        See `hdl.mac.passing.Passing`.
+    passed_by : list of Signal
+        See `hdl.mac.passing.Passing`; of each group.
+    groups : list of LaneGroup
+        The lanes with their registers.
+    operands : list of Operands
+        Of each group, those of the beat that is held.
+    waiting_operands, kept_operands : list of WaitingOperands, of SeenMemory
+        Of each group, those of promotions, and their memories.
     flags : dict of (int, int) to Signal
         Those raised on what stands behind a rank, by lane and rank.
     """
@@ -79,11 +85,16 @@ class OpenedVector:
         self.packed: Any = control.results.packed if "pack" in unit.parameters.ranks else None
         self.rows_of_beats = control.issue.waiting.rows if control.issue.waiting else []
         self.rows_of_promotions = p.waiting.rows
-        self.words = [SeenMemory.of_bank(bank) for bank in unit.register_file.words]
-        self.classes = [SeenMemory.of_bank(bank) for bank in unit.register_file.classes]
-        self.passed_by = unit.passing.passed_by
+        files = [group.register_file for group in unit.groups]
+        self.words = [SeenMemory.of_bank(bank) for file in files for bank in file.words]
+        self.classes = [SeenMemory.of_bank(bank) for file in files for bank in file.classes]
+        self.passed_by = [group.passing.passed_by for group in unit.groups]
+        self.groups, self.operands, self.waiting_operands = unit.groups, control.operands, p.waiting_operands
+        self.kept_operands = [SeenMemory(each.storage, each.writing, each.reading) for each in p.waiting_operands]
+        # What gives the flags of an operation when its operands leave the control, and then the registers.
+        delay = unit.parameters.operand_delay
         self.flags = {
             (lane, place): behind
             for lane, part in unit.flag_parts.items()
-            for place, behind in enumerate(part.behind, 1)
+            for place, behind in enumerate([part.issued.as_value(), *part.behind][1 - delay :], 1)
         }

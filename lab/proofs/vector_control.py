@@ -88,7 +88,7 @@ class VectorControlAlone(wiring.Component):
             m.d.comb += [getattr(self, f"{name}_{number}").eq(getattr(lane, name)) for name in _LANE_INPUTS]
             m.d.comb += [getattr(lane, name).eq(getattr(self, f"{name}_{number}")) for name in _LANE_OUTPUTS]
             if controls := unit.parameters.formats.controls.members:
-                rounded = lane.steps[unit.parameters.position("normalise")]
+                rounded = lane.steps[unit.parameters.position("normalise") - unit.parameters.operand_delay]
                 m.d.comb += getattr(self, f"controls_{number}").eq(Cat(rounded[name] for name in controls))
         m.d.comb += [
             self.accumulator_format.eq(unit.lane_parts[0].steps[0].accumulator_format),
@@ -227,8 +227,8 @@ def _beat(payload: str, layout: data.StructLayout) -> dict[str, str]:
 def _lanes(model: VectorModel, instances: list[Instance]) -> str:
     """Assert the lanes' outputs, from their inputs some cycles before."""
     parameters = model.parameters
-    depth, rounds_at = len(parameters.operation_ranks), parameters.position("normalise")
-    number_read, class_read = parameters.position("read"), parameters.position("align")
+    depth, delay = len(parameters.lane_ranks), parameters.operand_delay
+    rounds_at, number_read, class_read = (parameters.position(at) - delay for at in ("normalise", "read", "align"))
     # Cycles from the operands to what stands at a port.
     delays = {
         "result": depth,
@@ -245,10 +245,10 @@ def _lanes(model: VectorModel, instances: list[Instance]) -> str:
             controls = instances[cycle + rounds_at].port(f"controls_{lane}") if step.controls.size else ""
             wide, given = instances[cycle].port("accumulator_format"), f"given_{lane}_{cycle}"
             text += define(given, step.sort, step.step(a, b, stored, stored_class, wide, controls))
-            for port, delay in delays.items():
-                if cycle + delay < len(instances):
+            for port, after in delays.items():
+                if cycle + after < len(instances):
                     wanted = step.lane_output(port, given, wide)
-                    text += f"(assert {equal(instances[cycle + delay].port(f'{port}_{lane}'), wanted)})\n"
+                    text += f"(assert {equal(instances[cycle + after].port(f'{port}_{lane}'), wanted)})\n"
     return text
 
 

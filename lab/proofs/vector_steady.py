@@ -94,6 +94,7 @@ class SteadyVector(wiring.Component):
         m.d.comb += [row.addr.eq(place) for place, row in enumerate(opened.states.rows)]
         chunks = ChunkStates(opened, model)
         conditions = [
+            *_copies(opened),
             *_held(self, opened, model),
             *(chunks.on_their_way() if self.unit.parameters.chunk_delay else ()),
             *chunks.in_memory(),
@@ -135,6 +136,14 @@ class More:
     conditions: list[Condition] = field(default_factory=list)
     claims: list[Condition] = field(default_factory=list)
     is_legal: Value = field(default_factory=lambda: C(1, 1))
+
+
+def _copies(opened: OpenedVector) -> Iterator[Condition]:
+    """Yield that every group knows the operations of the control."""
+    for number, group in enumerate(opened.groups):
+        for rank, copy in group.copies.items():
+            wanted = Cat(Cat(opened.operations[rank][name]) for name, _ in copy.shape())
+            yield f"copy {number} {rank}", copy.as_value() == wanted
 
 
 def _held(top: SteadyVector, opened: OpenedVector, model: BeatsAndChunks) -> Iterator[Condition]:
@@ -236,6 +245,12 @@ def _promotions(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Co
     held = opened.held
     newest = operations[1]
     behind = _is_first_part(newest) & (newest.register[1:] == held.register[1:]) & (newest.last == held.last)
+    for place, before in enumerate(p.issued_before, 1):
+        operation = operations[place]
+        same = (before.register == operation.register) & (before.wide == operation.wide)
+        wanted = before.is_there == _is_promotion(operation)
+        yield f"issued {place} before", wanted & (~before.is_there | same)
+    yield "ends", ~opened.held_valid | (p.ends == (~held.wide | opened.is_second))
     yield "second", ~opened.is_second | (opened.held_valid & held.wide & behind)
     for place in range(1, len(operations) - 1):
         part, ahead = operations[place], operations[place + 1]
@@ -251,6 +266,9 @@ def _promotions(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Co
     count = sum(in_flight, C(0, 1))
     yield "pending", opened.pending == count + opened.level + opened.held_valid
     yield "places", opened.pending <= places
+    if parameters.has_input_rank:
+        is_free = opened.beat_valid & ~opened.issue.is_blocked
+        yield "place left", ~is_free | (opened.pending_before <= places - 2)
     yield "places before", (opened.pending_before >= 0) & (opened.pending_before <= places)
     hazards = [
         _is_promotion(operations[place]) & _meet(held, operations[place])

@@ -92,9 +92,9 @@ def test_vector_mac_result_leaves_after_latency_and_promotion_latency_cycles(sta
     assert left == {0: [unit.latency], 1: [total, total + 1], 2: [total]}
 
 
-def test_vector_mac_of_default_depth_has_thirteen_ranks_and_seven_cycles_of_accumulation():
+def test_vector_mac_of_default_depth_has_thirteen_stages_and_seven_cycles_of_accumulation():
     unit = VectorMac()
-    assert (unit.stages, unit.latency, unit.promotion_latency, unit.accumulate_latency) == (13, 14, 14, 7)
+    assert (unit.stages, unit.latency, unit.promotion_latency, unit.accumulate_latency) == (13, 15, 15, 7)
 
 
 def test_vector_mac_chain_waits_for_every_promotion_and_for_nothing_after_that():

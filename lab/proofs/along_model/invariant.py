@@ -112,7 +112,8 @@ class Invariant:
         }
         control = decoded_control(product_beat_layout(parameters))
         for name in dict.fromkeys(("a", "b", *control, *rounding_fields(parameters))):
-            yield f"held {name}", ~ghost.beat_valid | (Cat(held[name]) == wanted[name])
+            there = unit.operands.held[name][0] if name in ("a", "b") else held[name]
+            yield f"held {name}", ~ghost.beat_valid | (Cat(there) == wanted[name])
         hazards = [
             record.is_sound_product & (record.fields.register == beat.register)
             for record in ghost.records[1 : self._latency]

@@ -46,7 +46,7 @@ class OpenedUnit:
     ----------
     operations : list of View
         As issued and behind each rank.
-    lane, issue, results, queue
+    lane, issue, operands, results, queue
         Its parts.
     flags : list of View
         Those raised on what is issued and on what stands behind each rank.
@@ -66,7 +66,7 @@ class OpenedUnit:
     def __init__(self, unit: OpenMac) -> None:
         control = unit.control
         self.operations: list[Any] = list(control.flight.at)
-        self.lane, self.issue = unit.accumulator.lane, control.issue
+        self.lane, self.issue, (self.operands,) = unit.accumulator.lane, control.issue, control.operands
         self.results, self.queue = control.results, control.results.queue
         self.flags: list[Any] = list(unit.accumulator.its_flags.at) if unit.accumulator.its_flags else []
         registers, chunks = unit.accumulator.registers, control.chunks

@@ -171,4 +171,4 @@ class Contents:
         opened = self._element.opened
         reader, writer = opened.operations[self._parameters.reading_position], opened.operations[-1]
         same = (reader.register == writer.register) & (reader.partial == writer.partial) & writer.writes
-        return "passed by", ~reader.writes | (opened.passed_by == same)
+        return "passed by", ~reader.writes | (Cat(opened.passed_by) == same.replicate(len(opened.passed_by)))

@@ -16,6 +16,9 @@ from typing import Any
 from amaranth import C, Cat, Module, Mux, Signal, Value
 
 from hdl.cores.words import named
+from hdl.mac.lane import operand_layout
+from hdl.mac.operands import GROUP
+from lab.proofs.along_model.agreement import plain
 from lab.proofs.along_model.record import NUMBER_BITS, value_layout
 from lab.proofs.along_vector.record import Record, pending_layout, record_layout, total_after, total_layout
 from lab.proofs.opened_vector import OpenedVector
@@ -57,6 +60,8 @@ class Element:
         The total ahead of each promotion in the queue.
     issued : list of Signal
         How many results of each kind have been issued.
+    expected : dict of str to Signal
+        Operands that the last beat had for the element's lane, and the last promotion: what is issued, a cycle later.
     takes_promotion : Value
         The element's part of the promotion that waits is issued.
     is_legal : Value
@@ -65,7 +70,7 @@ class Element:
 
     def __init__(self, m: Module, top: Any, opened: OpenedVector, beats: BeatsAndChunks) -> None:
         self.parameters = parameters = opened.parameters
-        self.lane, self.is_odd = top.lane, bool(top.lane % 2)
+        self.lane, self.group, self.is_odd = top.lane, top.lane // GROUP, bool(top.lane % 2)
         self.opened, self.beats = opened, beats
         self.half = top.half
         self.row: Value = Cat(top.half, top.pair)
@@ -89,6 +94,8 @@ class Element:
         self.held = Signal(pending, name="pending_held")
         self.rows = [Signal(pending, name=f"pending_{place}") for place in places]
         self.totals_before = [Signal(total, name=f"total_before_{place}") for place in places]
+        width = operand_layout(parameters.formats).size
+        self.expected = {name: Signal(width, name=f"expected_{name}") for name in ("a", "b", "promoted")}
         self.issued = [Signal(NUMBER_BITS, name=f"issued_{kind}") for kind in range(3)]
         self._issue(m, top)
         self._wait(m)
@@ -184,12 +191,22 @@ class Element:
             "before": held.total_before,
             "given": held.total_given,
         }
+        expected = {"a": self.operand("a"), "b": self.operand("b"), "promoted": held.promoted}
+        m.d.sync += [self.expected[name].eq(value) for name, value in expected.items()]
         new = self.records[0]
         with m.If(opened.promotions.issues):
             m.d.comb += [new.fields[name].eq(value) for name, value in promotion.items()]
         with m.Else():
             m.d.comb += [new.fields[name].eq(value) for name, value in product.items()]
         self._advance(m, new)
+
+    def operand(self, name: str) -> Value:
+        """Return an operand of the beat that is waiting, for the element's lane."""
+        beat, lane = self.beats.beat, self.lane
+        code = beat[name][lane]
+        if not self.is_odd:
+            code = Mux(beat.level == 0, beat[name][lane // 2], code)
+        return plain(self.parameters, beat.format, code)
 
     def kind(self, refused: Value, twofold: Value) -> Value:
         """Return of which kind the element's result is."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import data
 
+from hdl.mac.operands import GROUP
 from lab.proofs.along_model.agreement import plain
 from lab.proofs.along_model.record import Condition
 from lab.proofs.along_vector.element import Element, is_same_total
@@ -97,7 +98,7 @@ def _entries(element: Element) -> list[Any]:
 def waiting_promotions(element: Element) -> Iterator[Condition]:
     """Yield that what waits for its promotion is what its record says."""
     opened, held = element.opened, element.held
-    even, lane = element.lane & ~1, element.lane
+    even, lane = (each % GROUP for each in (element.lane & ~1, element.lane))
 
     def same(pending: Any, entry: Any, operand: Value, flags: Value) -> Value:
         its = (
@@ -112,12 +113,13 @@ def waiting_promotions(element: Element) -> Iterator[Condition]:
         )
         return (pending.is_followed == (entry.register == element.row)) & (~pending.is_followed | its)
 
-    entry = opened.held
-    there, flags = Cat(entry.operands[lane]), Cat(entry.flags[lane])
+    entry, group = opened.held, opened.waiting_operands[element.group]
+    coming = _coming_promotion(group)
+    there, flags = Cat(coming.operands[lane]), Cat(coming.flags[lane])
     if element.is_odd:
         moved = opened.is_second
-        there = Mux(moved, Cat(entry.operands[even]), there)
-        flags = Mux(moved, Cat(entry.flags[even]), flags)
+        there = Mux(moved, Cat(coming.operands[even]), there)
+        flags = Mux(moved, Cat(coming.flags[even]), flags)
     else:
         # Its part has been issued.
         there = Mux(opened.is_second, held.promoted, there)
@@ -125,11 +127,28 @@ def waiting_promotions(element: Element) -> Iterator[Condition]:
     yield "held promotion", ~opened.held_valid | same(held, entry, there, flags)
     yield "held even row", ~opened.held_valid | ~entry.wide | ~entry.register[0]
     head = opened.queue.reading.addr
-    for place, (row, entry) in enumerate(zip(element.rows, _entries(element), strict=True)):
+    kept = [data.View(group.entry, row.data) for row in opened.kept_operands[element.group].rows]
+    for place, (row, entry, its) in enumerate(zip(element.rows, _entries(element), kept, strict=True)):
         is_used = (C(place, len(head)) - head)[: len(head)] < opened.level
-        wanted = same(row, entry, Cat(entry.operands[lane]), Cat(entry.flags[lane]))
+        wanted = same(row, entry, Cat(its.operands[lane]), Cat(its.flags[lane]))
         yield f"waiting {place}", ~is_used | wanted
         yield f"even row of {place}", ~is_used | ~entry.wide | ~entry.register[0]
+
+
+def _coming_promotion(group: Any) -> Any:
+    """Return the operands and flags of the promotion that the control holds; those of the group follow a cycle later.
+
+    Without a delay they are there already.
+    """
+    held, entry = group.held, group.entry
+    if not group.parameters.operand_delay:
+        return held
+    moved = [
+        Cat(Cat(part[lane + (lane % 2 == 0)]) for lane in range(len(group.operands)))
+        for part in (held[name] for name in entry.members)
+    ]
+    shifted = Mux(group.issues_there, Cat(moved), held.as_value())
+    return data.View(entry, Mux(group.load_there, group.reading.data, shifted))
 
 
 def totals(m: Module, element: Element) -> Iterator[Condition]:
@@ -181,40 +200,45 @@ def _levels(element: Element) -> Iterator[Condition]:
         yield "level 0", (level != 0) | (total.live & total.wide)
 
 
-def _operand(element: Element, name: str) -> Value:
-    """Return the operands of the waiting beat for the element's lane."""
-    beat, lane = element.beats.beat, element.lane
-    code = beat[name][lane]
-    if not element.is_odd:
-        code = Mux(beat.level == 0, beat[name][lane // 2], code)
-    return plain(element.parameters, beat.format, code)
-
-
 def held_operands(element: Element) -> Iterator[Condition]:
     """Yield the contents of the rank ahead of the issue, if there is one."""
-    held, beats = element.opened.issue.held, element.beats
+    beats, group, lane = element.beats, element.opened.operands[element.group], element.lane % GROUP
+    delay = element.parameters.operand_delay
     for name in ("a", "b") if element.parameters.has_input_rank else ():
         asked = beats.beat_valid & ((beats.beat.level != 0) if element.is_odd else C(1, 1))
-        yield f"held {name}", ~asked | (Cat(held[name][element.lane]) == _operand(element, name))
+        coming = Cat(group.held[name][lane])
+        if delay:
+            arrived = plain(element.parameters, group.arrived.format, group.arrived[name][lane])
+            coming = Mux(group.load_there, arrived, coming)
+        yield f"held {name}", ~asked | (coming == element.operand(name))
+    if delay:
+        yield from _operands(element, element.records[1], element.expected)
 
 
-def issue(element: Element, lanes: list[Any]) -> Iterator[Condition]:
+def issue(element: Element) -> Iterator[Condition]:
     """Yield that an operation starts as its record says, with the operands that it must have."""
     parameters, opened = element.parameters, element.opened
     new, operation = element.records[0], opened.operations[0]
     for name, condition in _matches(element, operation, new, is_settled=parameters.chunk_delay == 0):
         yield f"{name} issued", condition
+    if not parameters.operand_delay:
+        wanted = {"a": element.operand("a"), "b": element.operand("b"), "promoted": element.held.promoted}
+        yield from _operands(element, new, wanted)
+
+
+def _operands(element: Element, record: Any, wanted: Mapping[str, Value]) -> Iterator[Condition]:
+    """Yield that lanes have the operands of a record."""
+    parameters, lanes, fields = element.parameters, element.opened.lanes, record.fields
     lane, even = element.lane, element.lane & ~1
-    fields = new.fields
 
     def given(name: str) -> Value:
-        return Mux(new.wide, Cat(getattr(lanes[even], name)), Cat(getattr(lanes[lane], name)))
+        return Mux(record.wide, Cat(getattr(lanes[even], name)), Cat(getattr(lanes[lane], name)))
 
     for name in ("a", "b"):
-        yield f"operand {name}", ~(new.is_step & fields.product) | (given(name) == _operand(element, name))
+        yield f"operand {name}", ~(record.is_step & fields.product) | (given(name) == wanted[name])
     ones = [C(fmt.one, parameters.formats.operand_width) for fmt in parameters.operands]
     one: Value = ones[-1]
     for index in reversed(range(len(ones) - 1)):
         one = Mux(fields.format == index, ones[index], one)
-    yield "promoted", ~fields.promotion | (given("a") == element.held.promoted)
+    yield "promoted", ~fields.promotion | (given("a") == wanted["promoted"])
     yield "one", ~fields.promotion | (given("b") == plain(parameters, fields.format, one))

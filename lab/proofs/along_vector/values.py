@@ -33,6 +33,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In
 
 from golden.formats import FloatFormat
+from hdl.mac.operands import GROUP
 from hdl.vector.parameters import VectorParameters
 from lab.proofs.along_model.induction import induction
 from lab.proofs.along_vector.contents import Contents
@@ -49,6 +50,7 @@ from lab.proofs.vector_steady import SIZES, More, SteadyVector, size_parameters,
 __all__ = ["ValuesVector", "value_proofs", "values_component"]
 
 _MEANS = "induction along a sequential model"
+_TWO_GROUPS = (GROUP + 2, *SIZES[0][1:])
 
 
 class ValuesVector(SteadyVector):
@@ -80,7 +82,7 @@ class ValuesVector(SteadyVector):
 
     def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
         """Return the conditions on the element."""
-        for memory in (*opened.words, *opened.classes):
+        for memory in (*opened.words, *opened.classes, *opened.kept_operands):
             m.d.comb += [row.addr.eq(place) for place, row in enumerate(memory.rows)]
         element = self.element = Element(m, self, opened, model)
         self.beats = model
@@ -96,7 +98,7 @@ class ValuesVector(SteadyVector):
             *(condition for each in contents for condition in each.conditions),
             *delivery.conditions,
         ]
-        claims = [*issue(element, opened.lanes), *(claim for each in contents for claim in each.claims)]
+        claims = [*issue(element), *(claim for each in contents for claim in each.claims)]
         return More(conditions, [*claims, *delivery.claims], element.is_legal)
 
 
@@ -131,9 +133,12 @@ def values_component(
 
 
 def value_proofs() -> Iterator[Proof]:
-    """Yield the proofs of units of three depths, two of them released, of every lane; two engines for the smallest."""
-    for size in SIZES:
-        for lane in range(size[0]):
+    """Yield the proofs of units of three depths, two of them released, of every lane; two engines for the smallest.
+
+    Of a unit with two groups of lanes, the last lane.
+    """
+    for size in (*SIZES, _TWO_GROUPS):
+        for lane in range(size[0]) if size in SIZES else (size[0] - 1,):
             for engine in (BITWUZLA, Z3_CADICAL) if size == SIZES[0] else (BITWUZLA,):
                 build = partial(_build, lane, *size)
                 claim, title = f"vector/values/{size_slug(*size)}/lane_{lane}", f"{size_title(*size)}, lane {lane}"

@@ -1,55 +1,12 @@
-"""Results of pairs of lanes, and places in the queue for reductions in flight."""
+"""Places in the queue of results for reductions in flight."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.mac.parameters import WORD_WIDTH
-from hdl.mac.ports import Error
-from hdl.vector.parameters import VectorParameters
-
-__all__ = ["Places", "pack_pairs"]
-
-
-def pack_pairs(
-    m: Module, parameters: VectorParameters, operation: Any, entry: Any, codes: Sequence[Value], flags: Sequence[Any]
-) -> None:
-    """Drive the words of a result: one for each pair of lanes.
-
-    Parameters
-    ----------
-    m : Module
-    parameters : VectorParameters
-    operation : vector_operation_layout
-        The operation of these results.
-    entry : vector_result_layout
-        The entry to drive.
-    codes, flags : sequence of Value
-        Codes and flags of every lane.
-    """
-    m.d.comb += [
-        entry.error.eq(operation.error),
-        # The row of the beat, even if the result comes from the row after it.
-        entry.register.eq(Cat(operation.register[0] & ~operation.is_second, operation.register[1:])),
-    ]
-    with m.If(operation.error == Error.NONE):
-        m.d.comb += entry.part.eq(operation.is_second)
-        for even in range(0, parameters.lanes, 2):
-            wide, narrow = codes[even], codes[even + 1]
-            m.d.comb += entry.result[even // 2].eq(
-                Cat(wide[:WORD_WIDTH], Mux(operation.wide, wide[WORD_WIDTH:], narrow))
-                if len(wide) > WORD_WIDTH
-                else wide | (narrow << WORD_WIDTH)
-            )
-            if parameters.flags:
-                m.d.comb += entry.flags[even].eq(flags[even])
-                with m.If(~operation.wide):
-                    m.d.comb += entry.flags[even + 1].eq(flags[even + 1])
+__all__ = ["Places"]
 
 
 class Places(wiring.Component):

@@ -1,0 +1,212 @@
+# amaranth: UnusedElaboratable=no
+# A part is created together with its unit, which may never be elaborated.
+"""A group of lanes with their registers, which has its own copies of the control."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from amaranth import C, Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.cores.copies import copied
+from hdl.cores.result import flags_layout
+from hdl.cores.words import named
+from hdl.mac.counters import events_layout
+from hdl.mac.flags import Flags
+from hdl.mac.lane import operand_layout, step_of
+from hdl.mac.parameters import WORD_WIDTH
+from hdl.mac.passing import Passing
+from hdl.mac.ports import Error
+from hdl.vector.parameters import VectorParameters
+from hdl.vector.ports import RESULT_WIDTH
+from hdl.vector.register_file import VectorRegisterFile
+
+__all__ = ["LaneGroup"]
+
+
+class LaneGroup(wiring.Component):
+    """Carry out the operations of the control in a few lanes that lie side by side.
+
+    ::
+
+        operation behind each rank -> copies -> lane 0, lane 1, ...  <-> registers
+                                                        '-> flags, codes, results as operands
+
+    Parameters
+    ----------
+    parameters : VectorParameters
+        Of the whole unit.
+    operation : data.StructLayout
+        With the fields of `hdl.vector.operation.vector_operation_layout`.
+    lanes : range
+        The numbers of its lanes; the first one is even.
+    lane_type : type
+        As in `hdl.VectorMac`.
+
+    Ports
+    -----
+    at : array of operation, in
+        The operation as issued and behind each rank.
+    a, b, issued_flags : arrays of operand_layout, flags_layout, in
+        For each lane, the operands of the operation that was issued `operand_delay` cycles ago, and the flags already
+        raised on them.
+    promoted, flags : arrays of operand_layout, flags_layout, out
+        For each lane, the result behind the last rank as an operand, and its flags.
+    words, answer_flags : arrays of unsigned(32), flags_layout, out
+        The words of a result and its flags, behind the rank ``pack`` if there is one; 0 for a refusal.
+    events : array of events_layout, out
+        Events of the step of each lane, for the counters; absent without counters.
+
+    Attributes
+    ----------
+    lane_parts, flag_parts : dict of int to Component
+        The lanes that are built, by their number in the unit, and their flags; none in a unit without flags.
+    register_file : VectorRegisterFile
+    passing : Passing
+    copies : dict of int to Signal
+        State that proofs refer to: fields of the operation behind a rank.
+    """
+
+    def __init__(
+        self, parameters: VectorParameters, operation: data.StructLayout, lanes: range, lane_type: type[Any]
+    ) -> None:
+        self.parameters, self._lanes = parameters, lanes
+        operand = operand_layout(parameters.formats)
+        ranks, count = len(parameters.operation_ranks), len(lanes)
+        super().__init__(
+            {
+                "at": In(operation).array(ranks + 1),
+                "a": In(operand).array(count),
+                "b": In(operand).array(count),
+                "issued_flags": In(flags_layout()).array(count),
+                "promoted": Out(operand).array(count),
+                "flags": Out(flags_layout()).array(count),
+                "words": Out(RESULT_WIDTH).array(count // 2),
+                "answer_flags": Out(flags_layout()).array(count),
+                **({"events": Out(events_layout()).array(count)} if parameters.counters else {}),
+            }
+        )
+        # Without chunks, the odd lanes need only their registers.
+        built = [lane for lane in lanes if parameters.has_chunks or lane % 2 == 0]
+        self.lane_parts = {lane: lane_type(parameters.of_lane(lane)) for lane in built}
+        self.flag_parts = {lane: Flags(parameters) for lane in built if parameters.flags}
+        self.register_file = VectorRegisterFile(replace(parameters, lanes=count), operation)
+        self.passing = Passing(parameters)
+        self.copies = {
+            rank: Signal(data.StructLayout({name: operation[name].shape for name in names}), name=f"copy_{rank}")
+            for rank, names in self._needed(operation).items()
+        }
+
+    def _needed(self, operation: data.StructLayout) -> dict[int, list[str]]:
+        """Return the fields that the group reads at each rank, except where facts about a chunk are still added."""
+        parameters, last = self.parameters, len(self.parameters.operation_ranks)
+        step = ["format", "accumulator_format", *(["rounding"] if "rounding" in operation.members else [])]
+        needed = {rank: list(step) for rank in range(1, last + 1)}
+        for rank in {parameters.reading_position, parameters.position("align")} - {0}:
+            needed[rank] += ["register", "partial", "fresh"]
+        needed[last] += [name for name in ("register", "partial", "wide", "writes") if name not in needed[last]]
+        needed.pop(parameters.chunk_delay, None)
+        return needed
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        parameters, registers = self.parameters, self.register_file
+        at = self._copied(m)
+        m.submodules.registers = registers
+        m.d.comb += [
+            registers.reading.eq(at[parameters.reading_position]),
+            registers.class_reading.eq(at[parameters.position("align")]),
+            registers.writing.eq(at[-1]),
+        ]
+        if (written := self.passing.while_read(m, self.at)) is not None:
+            m.d.comb += registers.passes_by.eq(written)
+        behind = named(m, "passes_behind", self.passing.behind(self.at)) if parameters.reads_early else None
+        for place, number in enumerate(self._lanes):
+            if number in self.lane_parts:
+                self._connect(m, place, number, at, behind)
+        self._answer(m, at[-1])
+        return m
+
+    def _answer(self, m: Module, operation: Any) -> None:
+        """Pack the results of pairs of lanes into words."""
+        facts = Signal(data.StructLayout({"is_result": 1, "wide": 1}), name="facts")
+        m.d.comb += [facts.is_result.eq(operation.error == Error.NONE), facts.wide.eq(operation.wide)]
+        raised: list[Any] = [Signal(flags_layout(), name=f"raised_{place}") for place in range(len(self._lanes))]
+        m.d.comb += [there.eq(here) for there, here in zip(raised, self.flags, strict=True)]
+        if "pack" in self.parameters.ranks:
+            now, raised = raised, [Signal.like(each, name=f"packed_{place}") for place, each in enumerate(raised)]
+            m.d.sync += [behind.eq(here) for behind, here in zip(raised, now, strict=True)]
+            facts = copied(m, "packed_facts", facts, self.parameters.multiplier)
+        codes = [self.lane_parts[lane].code if lane in self.lane_parts else C(0, WORD_WIDTH) for lane in self._lanes]
+        with m.If(facts.is_result):
+            for even in range(0, len(codes), 2):
+                wide, narrow = codes[even], codes[even + 1]
+                m.d.comb += self.words[even // 2].eq(
+                    Cat(wide[:WORD_WIDTH], Mux(facts.wide, wide[WORD_WIDTH:], narrow))
+                    if len(wide) > WORD_WIDTH
+                    else wide | (narrow << WORD_WIDTH)
+                )
+                m.d.comb += self.answer_flags[even].eq(raised[even])
+                with m.If(~facts.wide):
+                    m.d.comb += self.answer_flags[even + 1].eq(raised[even + 1])
+
+    def _copied(self, m: Module) -> list[Any]:
+        """Return the operation behind each rank, with this group's copies of the fields that it reads."""
+        copies: list[Any] = []
+        for rank, operation in enumerate(self.at):
+            there = Signal(operation.shape(), name=f"at_{rank}")
+            m.d.comb += there.eq(operation)
+            if (copy := self.copies.get(rank)) is not None:
+                before = Signal(copy.shape(), name=f"before_{rank}")
+                m.d.comb += [before[name].eq(self.at[rank - 1][name]) for name, _ in copy.shape()]
+                m.d.comb += copy.eq(copied(m, f"copied_{rank}", before, self.parameters.multiplier, resets=True))
+                m.d.comb += [there[name].eq(copy[name]) for name, _ in copy.shape()]
+            copies.append(there)
+        return copies
+
+    def _connect(self, m: Module, place: int, number: int, at: list[Any], behind: Any) -> None:
+        """Connect a lane to its operands, its registers, and the promotions of its results.
+
+        In a unit that reads early, its result may pass by what the registers gave a cycle ago.
+        """
+        parameters, lane, registers = self.parameters, self.lane_parts[number], self.register_file
+        m.submodules[f"lane_{number}"] = lane
+        result_class, stored = registers.result_class[place], registers.numbers[place]
+        if behind is not None:
+            read, stored = stored, Signal.like(stored, name=f"number_{number}", reset_less=True)
+            m.d.sync += stored.eq(read)
+            # The exponent has its own, because more follows in the same cycle.
+            passes = {
+                part: copied(m, f"passes_by_{number}_{part}", behind, parameters.multiplier)
+                for part in ("exponent", "rest")
+            }
+            stored = Cat(
+                Mux(passes["exponent" if name in ("field", "was_normal") else "rest"], lane.result[name], stored[name])
+                for name, _ in stored.shape()
+            )
+        m.d.comb += [
+            lane.a.eq(self.a[place]),
+            lane.b.eq(self.b[place]),
+            lane.stored.eq(stored),
+            lane.stored_class.eq(registers.number_class[place]),
+            registers.results[place].eq(lane.result),
+            result_class.is_infinite.eq(lane.result_class.is_infinite),
+            result_class.is_nan.eq(lane.result_class.is_nan),
+            self.promoted[place].eq(lane.promoted),
+        ]
+        for step, operation in zip(lane.steps, at[parameters.operand_delay :], strict=True):
+            m.d.comb += [step[name].eq(value) for name, value in step_of(parameters.formats, operation, number).items()]
+        if parameters.counters:
+            m.d.comb += self.events[place].eq(lane.events)
+        if parameters.flags:
+            m.submodules[f"flags_{number}"] = flags = self.flag_parts[number]
+            m.d.comb += [
+                flags.issued.eq(self.issued_flags[place]),
+                flags.stored.eq(registers.number_class[place].flags),
+                flags.step.eq(lane.result_class.flags),
+                result_class.flags.eq(flags.o),
+                self.flags[place].eq(flags.o),
+            ]

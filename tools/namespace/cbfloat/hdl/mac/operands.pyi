@@ -1,0 +1,1 @@
+from hdl.mac.operands import *

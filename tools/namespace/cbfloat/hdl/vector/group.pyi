@@ -1,0 +1,1 @@
+from hdl.vector.group import *
