@@ -9,6 +9,7 @@ from typing import Any
 from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 
+from hdl.cores.copies import copied
 from hdl.cores.words import named, record
 from hdl.mac.arrangement import Arrangement
 from hdl.mac.hazards import WaitsBehindRank
@@ -120,7 +121,7 @@ class QueuedPromotions(wiring.Component):
         ]
 
         held, held_valid, is_second = self.held, self.held_valid, self.is_second
-        leaves = named(m, "leaves", self.issues & self.ends)
+        leaves = named(m, "leaves", self.issuing & self.ends)
         load = named(m, "load", ~held_valid | leaves)
         load_row = named(m, "load_row", ~row_valid | load)
         m.d.comb += [queue.r_en.eq(load & row_valid), rows.r_en.eq(load_row)]
@@ -128,7 +129,7 @@ class QueuedPromotions(wiring.Component):
             m.d.sync += [row.eq(rows.r_data), row_valid.eq(rows.r_rdy)]
         with m.If(load):
             m.d.sync += [held.eq(queue.r_data), held_valid.eq(row_valid), is_second.eq(0), self.ends.eq(~row.wide)]
-        with m.Elif(self.issues):
+        with m.Elif(self.issuing):
             m.d.sync += [is_second.eq(1), self.ends.eq(1)]
             if parameters.formats.is_stochastic:
                 # The numbers of the odd lanes move to the lanes with fp32.
@@ -139,10 +140,12 @@ class QueuedPromotions(wiring.Component):
             # A promotion is loaded only when the held one, if any, leaves.
             waiting.leaving.eq(held_valid & self.is_same(row, held)),
             waiting.in_flight.eq(Cat(before.is_there & self.is_same(row, before) for before in self.issued_before)),
-            self.issues.eq(self.issuing),
         ]
         # A promotion that is not replaced stays, and its second operation never waits.
-        m.d.sync += self.issuing.eq((~load | row_valid) & ~waiting.waits_next())
+        issues_next = named(m, "issues_in_the_next_cycle", (~load | row_valid) & ~waiting.waits_next())
+        m.d.sync += self.issuing.eq(issues_next)
+        # What issues operations has a register apart from what moves the queue.
+        m.d.comb += self.issues.eq(copied(m, "issues_copy", issues_next, parameters.multiplier, resets=True))
         self._connect(m, load)
         self.give(m, held, is_second)
         self.count(m, leaves)
@@ -177,6 +180,7 @@ class QueuedPromotions(wiring.Component):
             lanes = slice(number * GROUP, (number + 1) * GROUP)
             m.d.comb += [
                 group.writes.eq(self.finished.promote),
+                group.writes_next.eq(self.in_flight[-2].promote if self.parameters.operand_delay else 0),
                 group.produce.eq(self.queue.produce),
                 group.consume.eq(self.queue.consume),
                 group.load.eq(load),

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.cores.copies import copied
 from hdl.cores.result import flags_layout
+from hdl.cores.words import named
 from hdl.mac.lane import operand_layout
 from hdl.vector.parameters import VectorParameters
 
@@ -28,8 +29,8 @@ class WaitingOperands(wiring.Component):
 
     Ports
     -----
-    writes, produce : in
-        A promotion arrives; its position in the queue.
+    writes_next, writes, produce : in
+        A promotion arrives in the next cycle, in this one; its position in the queue.
     promoted, flags : arrays of operand_layout, flags_layout, in
         The result of each lane as an operand, and its flags.
     consume, load : in
@@ -49,6 +50,8 @@ class WaitingOperands(wiring.Component):
         Its ports.
     held : Signal
         State that proofs refer to: the operands of the held promotion.
+    writes_there, produce_there : Signal
+        State that proofs refer to: copies of `writes` and `produce`.
     load_there, consume_there, issues_there : Signal
         State that proofs refer to: `load`, `consume` and `issues`, `operand_delay` cycles ago.
     """
@@ -58,6 +61,7 @@ class WaitingOperands(wiring.Component):
         operand, flags, depth = operand_layout(parameters.formats), flags_layout(), parameters.promotions
         super().__init__(
             {
+                "writes_next": In(1),
                 "writes": In(1),
                 "produce": In(range(depth)),
                 "promoted": In(operand).array(lanes),
@@ -76,20 +80,25 @@ class WaitingOperands(wiring.Component):
         self.storage = Memory(shape=Shape.cast(self.entry).width, depth=depth, init=[])
         self.writing, self.reading = self.storage.write_port(), self.storage.read_port(domain="comb")
         self.held = Signal(self.entry)
+        self.writes_there, self.produce_there = Signal(), Signal(range(depth))
         self.load_there, self.consume_there, self.issues_there = Signal(), Signal(range(depth)), Signal()
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.storage = self.storage
         parameters, held, kind = self.parameters, self.held, self.parameters.multiplier
-        for name in ("load", "consume", "issues"):
-            there, value = getattr(self, f"{name}_there"), getattr(self, name)
-            m.d.comb += there.eq(copied(m, f"{name}_copy", value, kind) if parameters.operand_delay else value)
+        produce_next = named(m, "produce_next", (self.produce + self.writes)[: len(self.produce)])
+        # Registers equal to those of the queue, but of this group; those behind them are a cycle later.
+        ahead = {"writes": self.writes_next, "produce": produce_next}
+        behind = {name: getattr(self, name) for name in ("load", "consume", "issues")}
+        for name, value in (ahead | behind).items():
+            copy = copied(m, f"{name}_copy", value, kind, resets=True) if parameters.operand_delay else None
+            m.d.comb += getattr(self, f"{name}_there").eq(getattr(self, name) if copy is None else copy)
         arrived = Signal(self.entry, name="arrived")
         m.d.comb += [
             *(place.eq(operand) for place, operand in zip(arrived.operands, self.promoted, strict=True)),
-            self.writing.addr.eq(self.produce),
-            self.writing.en.eq(self.writes),
+            self.writing.addr.eq(self.produce_there),
+            self.writing.en.eq(self.writes_there),
             self.writing.data.eq(arrived),
             self.reading.addr.eq(self.consume_there),
         ]

@@ -279,6 +279,10 @@ def _promotions(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Co
         waits = Cat([C(0, 1), *(row[cycle : cycle + 1] for row in opened.rows_of_promotions)]).any()
         wanted = Cat(hazards[: len(hazards) - cycle]).any()
         yield f"promotion waits {cycle}", ~opened.held_valid | (waits == wanted)
+    for number, group in enumerate(p.waiting_operands):
+        yield f"promotion arrives {number}", group.writes_there == queue.writing.en
+        yield f"tail {number}", group.produce_there == queue.writing.addr
+    yield "promotion told", p.issues == opened.issuing
     yield "promotion issues", opened.issuing == opened.held_valid & ~Cat([C(0, 1), *hazards]).any()
     for one in range(1, len(operations)):
         for other in range(one + 1, min(one + latency, len(operations))):
