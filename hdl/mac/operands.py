@@ -17,8 +17,8 @@ from hdl.mac.parameters import MacParameters
 
 __all__ = ["GROUP", "Operands"]
 
-#: Lanes that share copies of the control.
-GROUP = 4
+#: Lanes that share copies of the control: a pair, which shares an fp32 accumulator.
+GROUP = 2
 
 
 class Operands(wiring.Component):

@@ -56,8 +56,7 @@ class VectorMac(wiring.Component):
 
     ``first``, ``last``, continuations, empty reductions and rounding modes are as in `hdl.MultiplyAccumulate` and the
     same in all lanes; each lane has separate random numbers. With 9 stages and more, operands take a cycle more to the
-    lanes than the control needs to decide, so that a decision reaches many lanes through registers of each group of
-    four.
+    lanes than the control needs to decide, so that a decision reaches many lanes through registers of each pair.
     Results, as words of 32 bits j = 0 .. lanes/2 - 1:
 
     =====  =====  ========  ==============================================  ====================================
