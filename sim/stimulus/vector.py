@@ -246,16 +246,23 @@ class VectorMaker(MacMaker):
         return made
 
     def last_place(self) -> Scenario:
-        """Let one place of the queue be left where the next answer needs two, and take nothing meanwhile."""
+        """Let one place of the queue be left, or two, where the next answer needs two, and take nothing meanwhile."""
         places = int(self.mac.parameters.results)
 
         def chains() -> list[Chain]:
-            refused = self.segment(0, self._refused_level(), 1, error=UNSUPPORTED)
-            return [[refused], *([self.segment(0, 1, 1)] for _ in range(places))]
+            refused = self._refused_level()
+            return [
+                chain
+                for refusals in range(4)
+                for chain in (
+                    *([self.segment(0, refused, 1, error=UNSUPPORTED)] for _ in range(refusals)),
+                    *([self.segment(0, 1, 1)] for _ in range(places)),
+                )
+            ]
 
         scenario = self.make("last_place", chains, policy="rotation")
         # Longer than it takes to fill the queue, then as long as it takes to empty it.
-        scenario.takes = np.repeat([False, True], [4 * places, 4 * places])
+        scenario.takes = np.tile(np.repeat([False, True], [4 * places, 4 * places]), 4)
         return scenario
 
     def promotions(self) -> list[Chain]:
