@@ -26,7 +26,7 @@ def test_shares_of_a_list_hold_each_item_once(count, length):
 def test_share_is_everything_unless_one_is_asked_for():
     assert parsed().is_whole
     assert parsed().of("abc") == list("abc")
-    assert parsed("--share", "2/3").of("abcdef") == list("be")
+    assert parsed("--share", "2/3").of("abcdef") == list("bd")
     assert not parsed("--share", "2/3").is_whole
 
 
