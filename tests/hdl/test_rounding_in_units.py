@@ -15,7 +15,6 @@ from .rounded_reductions import drawn, reduced
 from .simulators import sometimes
 
 EVERY = tuple(Rounding)
-DIRECTED = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)
 
 
 def products_of(given, **where):
