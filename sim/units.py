@@ -17,7 +17,7 @@ from sim.kinds import bench_of
 from sim.port import ALWAYS_LAST, Port
 from tools.evidence import Part
 
-__all__ = ["UNITS", "core_of", "part_of", "port_of", "select", "slowest_first"]
+__all__ = ["UNITS", "core_of", "is_behind_a_bus", "part_of", "port_of", "select", "slowest_first"]
 
 #: Every unit that is tested, by its name.
 UNITS = {name: unit for name, unit in CATALOGUE.items() if unit.effort}
@@ -62,6 +62,11 @@ def slowest_first(names: Iterable[str]) -> list[str]:
 def core_of(unit: Unit, component: Any) -> Any:
     """Return the core of a component, which is the component itself unless it has other ports around the core."""
     return component if unit.kind.core is unit.kind else component.unit
+
+
+def is_behind_a_bus(unit: Unit) -> bool:
+    """Return whether a bus leads to the unit's counters: a simulator drives it, machine code does not."""
+    return unit.kind.core is not unit.kind and bool(unit.arguments.get("counters"))
 
 
 def port_of(unit: Unit, component: Any) -> Port:

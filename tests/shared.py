@@ -1,4 +1,4 @@
-"""Folders and arrays that take seconds to make, made once for all processes of a test run."""
+"""What takes seconds to make, made once for all tests of a room or for all processes of a run."""
 
 import fcntl
 import os
@@ -12,6 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
+from tools.yosys import loaded_yosys
+
+
+@pytest.fixture(autouse=True, scope="package")
+def one_yosys() -> Iterator[None]:
+    """Load Yosys once for all Verilog that the tests of a room make, whose `conftest` imports this."""
+    with loaded_yosys():
+        yield
 
 
 @contextmanager

@@ -47,8 +47,8 @@ class Share:
         return self.count == 1
 
     def of(self, items: Sequence[Item]) -> list[Item]:
-        """Return each `count`-th item: neighbours, which are often alike, go into different shares."""
-        return list(items[self.number - 1 :: self.count])
+        """Return one of each `count` neighbours, which are often alike; not always the same one, if they recur."""
+        return [each for at, each in enumerate(items) if (at + at // self.count) % self.count == self.number - 1]
 
 
 def add_share(parser: argparse.ArgumentParser, items: str) -> None:

@@ -59,6 +59,7 @@ def parse(
             default="",
             help="comma-separated, * stands for anything (default: all); a wrong name lists those of the unit",
         )
+        add_share(parser, "units that run in the simulator, too; every unit runs as machine code")
         parser.add_argument("--update-docs", action="store_true", help="put the table into docs/results/regression.md")
     given = parser.parse_args(arguments)
     try:

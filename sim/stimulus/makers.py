@@ -14,6 +14,13 @@ from sim.stimulus.vector import VectorMaker
 
 __all__ = ["maker_of", "reduction_scenarios"]
 
+#: All scenarios of a unit run as machine code. A simulator, which knows unknown bits, has all that are short enough of
+#: `mac`, which gets the full stimulus in several formats, and these of others: every kind of reset, hazard and stall.
+_IN_SIMULATOR = {
+    "power_up", "steps_sampled", "hazards", "resets_sampled", "mixed_sampled", "counted_events", "last_place",
+    "all_tiles_end", "initial_rotation", "stream_idle_bursts_backpressure_bursts", "throughput_level_1_chunk_5",
+}  # fmt: skip
+
 
 def maker_of(core: Any, port: Port, seed: int, unit: str, effort: float) -> MacMaker:
     """Return the maker of the scenarios of a multiply-accumulate unit, of one lane, several, or an array.
@@ -43,4 +50,9 @@ def reduction_scenarios(
 ) -> tuple[list[Scenario], set[str], list[str]]:
     """Return the scenarios, the coverage bins that must not be empty, and the names of the formats."""
     maker = maker_of(core, port, seed, unit, effort)
-    return maker.scenarios(), maker.required(), maker.format_names()
+    made = maker.scenarios()
+    # Machine code does not drive the bus of counters.
+    if (effort < 1 or len(core.operands) == 1) and port.counters != "bus":
+        for scenario in made:
+            scenario.is_bulk |= scenario.name not in _IN_SIMULATOR
+    return made, maker.required(), maker.format_names()

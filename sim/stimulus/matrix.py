@@ -21,10 +21,6 @@ from sim.stimulus.vector import VectorMaker
 
 __all__ = ["MatrixMaker"]
 
-#: The simulator only runs these scenarios, for a tile takes long there; all run as machine code.
-_IN_SIMULATOR = {
-    "power_up", "steps_sampled", "hazards", "resets_sampled", "mixed_sampled", "all_tiles_end", "initial_rotation",
-}  # fmt: skip
 #: Reductions of every tile that end one right after the other.
 _TURNS = 6
 #: Of initial values.
@@ -228,8 +224,6 @@ class MatrixMaker(VectorMaker):
         made = [*MacMaker.scenarios(self), self.all_tiles_end()]
         if self.mac.initial:
             made += [self.make(f"initial_{policy}", self.initial_values, policy) for policy in POLICIES]
-        for scenario in made:
-            scenario.is_bulk |= scenario.name not in _IN_SIMULATOR
         return made
 
     def initial_values(self) -> list[Chain]:

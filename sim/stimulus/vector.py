@@ -31,16 +31,6 @@ _PROMOTION = (0, 2, 1)
 _FURTHER_CHUNK = 5
 
 
-#: Up to this effort a unit has many lanes, and the simulator only runs these scenarios of it; all run as machine code.
-#: They have every kind of reset, hazard, stall and answer. `vector_mac` has the others in the simulator, too.
-_LEAST_EFFORT = 0.05
-_IN_SIMULATOR = {
-    "power_up", "steps_sampled", "continuations", "hazards", "resets_sampled", "kept_over_resets", "promotions",
-    "last_place", "mixed_sampled", "stream_idle_random_backpressure_random", "stream_idle_bursts_backpressure_bursts",
-    "throughput_level_0_chunk_5", "throughput_level_1_chunk_5", "throughput_level_2_chunk_5",
-}  # fmt: skip
-
-
 class VectorMaker(MacMaker):
     """Makes the scenarios of one unit.
 
@@ -241,8 +231,6 @@ class VectorMaker(MacMaker):
         made = super().scenarios()
         if 1 in self.mac.levels:
             made += [self.make("promotions", self.promotions), piled_promotions(self), self.last_place()]
-        for scenario in made:
-            scenario.is_bulk |= self.effort <= _LEAST_EFFORT and scenario.name not in _IN_SIMULATOR
         return made
 
     def last_place(self) -> Scenario:

@@ -69,6 +69,7 @@ def check(device: HostDevice, a: Values, b: Values, rule: Accumulator, operand: 
     assert_equal_bits(found, expected)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", RULES)
 def test_sums_of_every_machine_are_golden_s(host_device: HostDevice, name: str) -> None:
     for seed, operand in enumerate(operands_of(RULES[name])):

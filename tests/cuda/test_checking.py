@@ -86,6 +86,7 @@ CHECKS = {
 }
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("fault", seen_by(__file__).values(), ids=lambda fault: fault.name)
 def test_check_names_operands_and_codes_of_a_wrong_output(tmp_path, host_device, fault):
     card = HostDevice(tmp_path, fault, plain=host_device)

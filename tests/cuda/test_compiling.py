@@ -254,6 +254,7 @@ def test_products_compile_for_the_oldest_and_the_newest_architecture(nvrtc, arch
     assert all(taken.registers <= 255 and taken.shared <= 48 * 1024 for taken in found.kernels.values())
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("mode", "architecture"), list(zip(cycle(Rounding), ARCHITECTURES, strict=False)))
 def test_products_that_count_compile_for_every_architecture(nvrtc, mode, architecture):
     (taken,) = compiled(Steps(mode, "counted", "none"), architecture).kernels.values()
@@ -290,6 +291,7 @@ READ = [one for one in variants.variants() if one and one.join in ("none", "scal
         one[1:] != ("single", "scaled")]  # fmt: skip
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("variant", READ, ids=variants.name_of)
 def test_products_are_made_of_the_fused_instructions_of_their_steps(nvrtc, variant):
     text = ptx(variant, 80, "-DCBFLOAT_TILE=32")

@@ -79,6 +79,7 @@ def switched(tmp_path_factory: pytest.TempPathFactory, host_device: HostDevice) 
     return SwitchedDevice(folder, {name: [fault] for name, fault in FAULTS.items()}, host_device)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_in_the_counts_of_kernels_is_seen(switched: SwitchedDevice, fault: str) -> None:
     switched.fault = fault

@@ -46,6 +46,7 @@ def assert_passes(done, least):
     assert int(passed[1]) >= least
 
 
+@pytest.mark.turns
 @without_a_card
 def test_memory_card_runs_every_layer_as_the_cpu_and_refuses_what_it_refuses(card, host_kernels):
     least = 2 * len(LAYERS_OF_THE_ZOO) + len(REFUSED)
@@ -138,6 +139,7 @@ assert len(there) > 12
 """
 
 
+@pytest.mark.turns
 def test_observation_on_a_card_writes_what_it_writes_on_the_cpu_and_waits_once_a_step(card, host_kernels):
     code = IN_THE_CARD.format(card=str(card), folder=str(host_kernels)) + OBSERVED
     done = on_the_card(card, host_kernels, code=code)

@@ -120,6 +120,7 @@ OTHER_MODES = [mode for mode in Rounding if mode is not Rounding.NEAREST_EVEN]
 RANDOM = {"seed": 0x0123456789ABCDEF, "call": 7}
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("mode", OTHER_MODES, ids=str)
 def test_product_in_a_mode_is_golden_s(host_device: HostDevice, mode: Rounding) -> None:
     a, b, start = values(1, 9, 50), values(2, 50, 35), values(3, 35)
@@ -149,6 +150,7 @@ def test_product_converted_in_a_mode_is_golden_s(host_device: HostDevice, mode: 
         check(host_device, a, b, operand=CBFLOAT16, reduction=plan, out=out, out_rounding=mode, **RANDOM)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("mode", OTHER_MODES, ids=str)
 def test_product_in_doubles_in_a_mode_is_golden_s(host_device: HostDevice, mode: Rounding) -> None:
     fine = FloatFormat("fine", 5, 22, 15)
@@ -157,6 +159,7 @@ def test_product_in_doubles_in_a_mode_is_golden_s(host_device: HostDevice, mode:
         check(host_device, a, b, operand=fine, reduction=plan, rounding=mode, **RANDOM)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("bits", [1, 3, 16, 28])
 def test_stochastic_product_of_any_number_of_random_bits_is_golden_s(host_device: HostDevice, bits: int) -> None:
     """The bits depend on the place of a result in the whole call: over tiles, batches and rows."""

@@ -18,6 +18,7 @@ def converted(given_codes, source, destination):
     return np.array([code for code, _ in results]), np.array([int(flags) for _, flags in results])
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("source", "destination"), PAIRS, ids=[f"{x}-{y}" for x, y in PAIRS])
 def test_convert_every_sixteen_bit_code_is_the_references(source, destination):
     # The reference is asked for every code without a sign and for every 17th with one: the others are mirror images.
@@ -43,6 +44,7 @@ def test_convert_float32_boundaries_and_random_codes_is_the_references(destinati
     assert_same_bits(flags, wanted_flags, given_codes)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 def test_decode_every_sixteen_bit_code_is_the_references_value(fmt):
     for code, number in enumerate(decode(all_codes(fmt), fmt).tolist()):

@@ -83,6 +83,7 @@ def test_multiplier_as_primitive_is_the_generic_one_in_every_cycle(tmp_path, wid
     assert primitive[latency:] == [a * b for a, b in words[: len(words) - latency]]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("stages", [1, 3, 8, 11, 12])
 @pytest.mark.parametrize("kind", ["generic", *PRIMITIVES])
 def test_multiply_accumulate_has_the_primitive_once_if_asked_for(kind, stages):

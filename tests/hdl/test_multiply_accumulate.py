@@ -106,6 +106,7 @@ def ones(bench, unit, level):
     return [np.full((*bench.rows(unit, level), 1), CBFLOAT16.one, np.uint16) for _ in "ab"]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("bench", "build", "chunk"),
     [pytest.param(*case, marks=[pytest.mark.long] if at in LONG else []) for at, case in enumerate(CASES)],
@@ -145,6 +146,7 @@ def test_long_reduction_in_chunks_of_any_length_is_goldens(bench, chunk):
     assert_results(bench.run(unit, beats, chunk=chunk), wanted)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("bench", "stages"), [(mac_bench, 1), (mac_bench, 8), (mac_bench, 12), *((vector_bench, n) for n in (1, 8, None))]
 )
@@ -176,6 +178,7 @@ def test_empty_reduction_as_a_product_with_minus_zero_is_plus_zero(bench, level)
     assert bench.run(unit, beats).results == wanted
 
 
+@pytest.mark.turns
 @BENCHES
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_registers_hold_plus_zero_after_power_up(bench, level):
@@ -213,6 +216,7 @@ def test_refused_beat_reports_its_error_and_changes_nothing(bench, level):
     assert [result for result in done.results if not result.error] == wanted
 
 
+@pytest.mark.turns
 @BENCHES
 @pytest.mark.parametrize("levels", [(0,), (1,), (2,), (0, 2)], ids=str)
 def test_level_that_was_not_built_is_unsupported(bench, levels):

@@ -43,6 +43,7 @@ def rotation(unit, level, length):
     return [beat for beats in zip(*queues, strict=True) for beat in beats], wanted
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", DEPTHS)
 def test_rotation_accepts_a_product_every_cycle_but_for_one_per_promotion(stages, level):

@@ -203,6 +203,7 @@ def drawn(unit, beats, seed=3):
 EACH = pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32])
 
 
+@pytest.mark.turns
 @EACH
 def test_mx_quantizer_without_pauses_takes_and_gives_a_beat_in_every_cycle(lanes):
     unit = unit_of(MxQuantizer, source=FP16, element=FLOAT4_E2M1FN, lanes=lanes)
@@ -235,6 +236,7 @@ def test_mx_quantizer_that_cannot_give_takes_until_its_queue_is_full():
     assert (left[0], came) == (101, expected(unit, beats[:28]))
 
 
+@pytest.mark.turns
 def test_mx_quantizer_with_a_block_of_special_values_is_goldens():
     unit = unit_of(MxQuantizer, element=FLOAT8_E4M3FN, lanes=32)
     zero, least, largest, nan, infinity = 0, 1, FP32.max_finite, FP32.inf | 1, FP32.inf | FP32.sign_mask

@@ -32,6 +32,7 @@ def stored(codes, fmt):
     return np.asarray(codes).astype(np.uint8 if fmt.width <= 8 else np.uint16)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("inner", [CBFLOAT16, FP16, BF16, CB16], ids=str)
 def test_widen_of_every_narrow_code_is_the_same_number_or_no_number(inner):
     widen = Compiled(Widen(NARROW_FORMATS, inner))
@@ -52,6 +53,7 @@ def drawn(fmt, count, rng, *, numbers):
     return stored(np.where(special & (rng.random(count) < numbers), fmt.one, codes), fmt)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("inner", [None, FP16, BF16], ids=str)
 def test_reduction_of_narrow_operands_at_every_level_is_goldens(inner):
     unit = MultiplyAccumulate(operands=NARROW_FORMATS, inner=inner, stages=5)
@@ -226,6 +228,7 @@ def total(unit, *, chunk, behind):
     return code
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", [MultiplyAccumulate, pytest.param(VectorMac, marks=pytest.mark.long)])
 @pytest.mark.parametrize("stages", [3, 9, 11])
 @pytest.mark.parametrize(("chunk", "behind", "code"), [(1, 0, 0x44808000), (2, 0, 0x44806000), (0, 1, 0x44808000)])

@@ -15,7 +15,6 @@ from .rounded_reductions import drawn, reduced
 from .simulators import sometimes
 
 EVERY = tuple(Rounding)
-DIRECTED = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)
 
 
 def products_of(given, **where):
@@ -27,6 +26,7 @@ def products_of(given, **where):
     ]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("operands", "given"),
     [
@@ -52,6 +52,7 @@ def test_reduction_with_a_mode_for_each_product_is_the_references(operands, give
     assert sorted(done.results) == sorted(wanted)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("mode", EVERY, ids=str)
 def test_unit_of_a_single_mode_has_no_choice_and_rounds_in_it(mode):
     unit = MultiplyAccumulate(roundings=mode, stages=2, random_bits=4)
@@ -141,6 +142,7 @@ def test_unit_of_level_0_alone_is_built_with_stochastic_and_rounds_as_the_refere
         assert run(unit, products).results[0][:2] == (wanted, 1)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "given", [{"stages": 3}, {"lanes": 2, "random_bits": 5, "stages": 1}], ids=["lanes_4", "lanes_2"]
 )

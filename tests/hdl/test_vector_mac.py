@@ -15,6 +15,7 @@ from .test_multiply_accumulate import assert_results, random_reductions
 from .vector_bench import Beat, beats_of, element_results, elements, reduction, run
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("stages", [1, 4, 8, None])
 @pytest.mark.parametrize("chunk", [1, 2, 5])
 def test_vector_mac_with_backlogs_of_promotions_keeps_rows_and_order(stages, chunk):
@@ -26,6 +27,7 @@ def test_vector_mac_with_backlogs_of_promotions_keeps_rows_and_order(stages, chu
     assert_results(run(unit, beats, chunk=chunk), wanted)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("stages", [8, 9, None])
 def test_vector_mac_with_a_ragged_tail_behind_a_backlog_adds_the_tail_to_the_right_total(stages):
     # All rows end a chunk one after the other; the last one then ends a tail of one product as soon as it may. At level
@@ -75,6 +77,7 @@ def test_vector_mac_with_a_queue_of_promotions_too_small_waits_and_loses_nothing
     assert_results(run(unit, beats, chunk=1), wanted)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", [1, 8, None])
 def test_vector_mac_with_results_refused_for_long_stops_and_loses_nothing(stages, level):

@@ -46,6 +46,7 @@ def accepted_at(unit, promotes, cost):
     return [0, *(cycle + 1 for cycle in issued[:-1])] if unit.parameters.has_input_rank else issued
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("chunk", [1, 3])
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", STAGES)

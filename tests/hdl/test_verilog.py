@@ -135,6 +135,7 @@ def module_of(command):
     return COMMANDS[command][0].split()[0].replace("-", "_")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("command", COMMANDS)
 def test_verilog_is_accepted_by_icarus_as_verilog_2005(generated, command):
     icarus = ["iverilog", "-g2005", "-Wall", "-t", "null", "-s", module_of(command), str(generated[command])]

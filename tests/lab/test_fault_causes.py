@@ -64,6 +64,7 @@ def caught(odd: Design, name: str, cycles: int = 0) -> Cause:
     return Cause(int(machine.caught[1]))
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("name", "cause"),
     [

@@ -172,6 +172,7 @@ def test_faults_that_are_caught_are_never_proven_to_be_none(adder, found):
     assert [fault.name for told, lacking, fault in pairs if told is not Cause.SAME and not lacking] == []
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("same", "guarded"), [(True, True), (True, False), (False, True)])
 def test_faults_that_are_caught_are_not_proven_to_be_none_by_conjectures_that_nothing_has_tried(
     adder, found, same, guarded

@@ -22,6 +22,7 @@ def test_scalar_unit_gives_a_cycle_for_each_promotion(level, pace):
     assert products_per_cycle(unit, level=level, chunk=4) == pace
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("level", "pace"), [(0, 2), (1, 4 * Fraction(8, 10)), (2, 4 * Fraction(8, 9))])
 def test_vector_unit_gives_two_cycles_for_a_promotion_to_fp32_and_one_for_another(level, pace):
     unit = VectorMac(lanes=4, stages=4, registers=8)
@@ -93,6 +94,7 @@ def test_costs_of_the_advisor_for_other_chunks_are_the_pace_of_the_simulated_uni
     assert Fraction(vector_unit(level, chunk)).limit_denominator(1000) == pace
 
 
+@pytest.mark.turns
 def test_costs_of_the_advisor_for_8_bits_are_the_pace_of_the_simulated_unit_with_twice_the_lanes():
     unit = VectorMac(operands=(FLOAT8_E4M3FN,), lanes=8, stages=4, registers=8)
     pace = products_per_cycle(unit, level=1, chunk=8, chunks=3)

@@ -70,6 +70,7 @@ def write(folder, name, lines):
     return str(path)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("function", LINES)
 def test_testfloat_file_of_right_vectors_passes_on_every_design(tmp_path, capsys, function):
     assert main([write(tmp_path, function, LINES[function]), *ALL]) == 0

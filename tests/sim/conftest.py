@@ -1,19 +1,13 @@
 """Fixtures that the tests of the regression share."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sim.run.simulate import Job
-from tools.yosys import loaded_yosys
+from tests.shared import one_yosys
 
-
-@pytest.fixture(autouse=True, scope="package")
-def _one_yosys() -> Iterator[None]:
-    """Load Yosys once for all Verilog that these tests make."""
-    with loaded_yosys():
-        yield
+__all__ = ["one_yosys", "small_job"]
 
 
 @pytest.fixture

@@ -87,6 +87,7 @@ def test_unit_in_a_wrapper_that_changes_nothing_passes(small_job: Job, tmp_path:
         assert "phase" not in still
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("engine", Engine)
 @pytest.mark.parametrize("fault", WRONG)
 def test_unit_with_a_broken_stream_fails(small_job: Job, tmp_path: Path, fault: str, engine: Engine) -> None:

@@ -41,6 +41,25 @@ def test_regression_of_small_unit_passes(tmp_path: Path, capfd: pytest.CaptureFi
     assert (xml.tests, xml.failures, xml.errors) == (4, 0, 0)
 
 
+def test_regression_of_a_share_runs_the_other_units_as_machine_code_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    jobs: list[Job] = []
+    monkeypatch.setattr(
+        launcher, "run_all", lambda given, *rest: jobs.extend(given) or [Outcome(job.unit) for job in given]
+    )
+    names = [unit for unit in UNITS if unit.startswith("mac_")]
+    for number in (1, 2, 3):
+        launcher.main(["--units", "mac_*", "--share", f"{number}/3", "--folder", str(tmp_path)])
+    assert [job.unit for job in jobs] == 3 * names
+    simulated = [job.unit for job in jobs if Engine.SIMULATOR in job.engines]
+    # Machine code does not drive the bus of counters.
+    assert {name: simulated.count(name) for name in names} == {
+        name: 1 + 2 * (name == "mac_axi_counters") for name in names
+    }
+    assert all(Engine.COMPILED in job.engines for job in jobs)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

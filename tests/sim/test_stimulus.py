@@ -20,7 +20,7 @@ from sim.stimulus.operands import one_of_each_class
 from sim.stimulus.patterns import PATTERNS, pattern
 from sim.stimulus.resets import stalled_and_cut_off
 from sim.stimulus.step_operands import Steps, directed_steps
-from sim.units import UNITS, port_of
+from sim.units import UNITS, core_of, port_of
 
 
 def scenarios_of(name: str, seed: int) -> list[Scenario]:
@@ -173,14 +173,26 @@ def test_vector_answers_are_laid_out_as_the_tables_of_the_unit_say() -> None:
             assert found == [results[at] | results[at + step] << 32 for at in range(step)]
 
 
-@pytest.mark.parametrize(("effort", "sampled"), [(0.05, True), (0.06, False)])
-def test_stimulus_of_a_wide_unit_leaves_the_simulator_a_sample_with_every_kind_of_control(
-    effort: float, sampled: bool
+@pytest.mark.parametrize(
+    ("name", "effort", "sampled"),
+    [
+        ("vector_mac_no_flags", 0.05, True), ("mac_cbfloat16_flush", 1.0, True), ("mac_level_2", 1.0, False),
+        # A bus, which machine code does not drive.
+        ("mac_axi_counters", 0.1, False),
+    ],
+)  # fmt: skip
+def test_stimulus_of_a_variant_leaves_the_simulator_a_sample_with_every_kind_of_control(
+    name: str, effort: float, sampled: bool
 ) -> None:
-    unit = UNITS["vector_mac_no_flags"]
-    component = unit.build()
-    made = reduction_scenarios(component, port_of(unit, component), 1, unit.name, effort)[0]
+    component = UNITS[name].build()
+    port = port_of(UNITS[name], component)
+    made = reduction_scenarios(core_of(UNITS[name], component), port, 1, name, effort)[0]
     simulated = {scenario.name for scenario in made if not scenario.is_bulk}
-    assert {"power_up", "steps_sampled", "hazards", "resets_sampled", "promotions", "last_place"} < simulated
-    assert {"throughput_level_0_chunk_5", "stream_idle_bursts_backpressure_bursts"} < simulated
-    assert simulated.isdisjoint({"chunk_edges", "port_changes", "full_queue"}) == sampled
+    if port.counters:
+        assert {"counted_events", "resets_while_counting"} <= simulated
+    else:
+        assert {"power_up", "steps_sampled", "hazards", "resets_sampled"} < simulated
+        assert "stream_idle_bursts_backpressure_bursts" in simulated
+    if name.startswith("vector"):
+        assert {"last_place", "throughput_level_1_chunk_5"} < simulated
+    assert simulated.isdisjoint({"continuations", "chunk_edges", "port_changes", "full_queue"}) == sampled

@@ -63,6 +63,7 @@ def test_compiled_model_has_no_unseen_product_and_the_same_bits(name: str) -> No
     assert not seen.unseen
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", MODELS)
 def test_model_in_precision_has_no_unseen_product(name: str) -> None:
     model, inputs = made(name)
@@ -73,6 +74,7 @@ def test_model_in_precision_has_no_unseen_product(name: str) -> None:
     assert [each for each, tensor in results.items() if not tensor.isfinite().all()] == []
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", MODELS)
 def test_model_audited_has_exact_products_alone_in_both_passes(name: str) -> None:
     model, inputs = made(name)
@@ -82,6 +84,7 @@ def test_model_audited_has_exact_products_alone_in_both_passes(name: str) -> Non
     assert {"forward", "backward"} <= {row.run for row in found.rows if row.exact}
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", MODELS)
 def test_model_in_fp32_is_seen_by_the_judge(name: str) -> None:
     # The judge of the test above must know the products of every model.

@@ -17,6 +17,7 @@ ALL_CASES = len(SHORT) * CASES  # of each step class: 5 million and more
 assert ALL_CASES >= 5_000_000
 
 
+@pytest.mark.turns
 @MODES
 @pytest.mark.parametrize("fmt", SHORT, ids=str)
 def test_scaled_steps_of_every_kind_of_operand_are_goldens(steps, fmt, mode):
@@ -24,6 +25,7 @@ def test_scaled_steps_of_every_kind_of_operand_are_goldens(steps, fmt, mode):
     assert differences(steps[mode], fmt, mode, given) == []
 
 
+@pytest.mark.turns
 @MODES
 def test_steps_in_float_of_every_kind_of_operand_are_goldens(steps, mode):
     given = triples(FP32, ALL_CASES, np.random.default_rng([2, mode.value]))

@@ -25,6 +25,7 @@ def device(model, operand):
     return lambda a, b: golden.matmul(a, b, operand=operand, reduction=model)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", ["nvidia_hopper", "amd_cdna3", "x86_tdpbf16ps", "arm_bfdot"])
 def test_identify_preset_returns_it(name):
     found = identify(device(accumulators[name], BF16), operand="bfloat16", verify=VERIFY)
@@ -43,6 +44,7 @@ def test_identify_every_preset_on_every_width_of_operands_returns_its_sums(name)
         assert found.model == rule or operand is FP16 or found.verified == VERIFY
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "reduction",
     [
@@ -122,6 +124,7 @@ def test_identify_stochastic_device_says_that_results_do_not_repeat():
     assert "Results depend on their place." in statements
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("name", "statement"),
     [

@@ -59,6 +59,7 @@ def path(request):
         yield request.param
 
 
+@pytest.mark.turns
 @NAMES
 def test_every_path_gives_the_bits_of_numpy(path, name):
     rule = accumulators[name]
@@ -103,6 +104,7 @@ def test_rule_of_as_many_stages_as_the_library_takes_gives_the_bits_of_numpy(pat
     assert_same_bits(golden.matmul(a, b, **options), on_numpy(a, b, **options))
 
 
+@pytest.mark.turns
 @NAMES
 def test_long_sums_over_several_segments_and_threads_give_the_bits_of_numpy(name):
     rule = accumulators[name]

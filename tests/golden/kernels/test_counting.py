@@ -59,6 +59,7 @@ def plans(fmt):
     }
 
 
+@pytest.mark.turns
 @COMPILED
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fmt", [*FORMATS, *WIDE], ids=str)
@@ -121,6 +122,7 @@ def test_product_rounded_to_the_smallest_normal_value_is_tiny_below_a_quarter(a,
     assert (counts.products.underflow == underflow).all()
 
 
+@pytest.mark.turns
 @COMPILED
 @pytest.mark.parametrize("mode", list(Rounding), ids=str)
 def test_counts_in_every_mode_are_those_of_numpy(mode, path):
@@ -133,6 +135,7 @@ def test_counts_in_every_mode_are_those_of_numpy(mode, path):
                 assert_counted_as_numpy(a, b, path, **options)
 
 
+@pytest.mark.turns
 @COMPILED
 @pytest.mark.parametrize("shape", [(1, 1, 1), (70, 300, 5), (3, 300, 90), (2, 530, 1), (600, 9, 300)])
 def test_counts_of_any_shape_in_every_form_are_those_of_each_result(shape, path):
@@ -158,6 +161,7 @@ def in_form(counts, form):
     return counts_in_form(counts, form)
 
 
+@pytest.mark.turns
 @COMPILED
 @pytest.mark.parametrize("mode", ["nearest_even", "up", "stochastic"])
 def test_counts_of_some_rows_are_those_of_each_result(mode, path):

@@ -56,6 +56,7 @@ def compared(path, function, *operands, threads=2, **options):
     assert_same_bits(got, wanted)
 
 
+@pytest.mark.turns
 @COMPILED
 @MODES
 @pytest.mark.parametrize("fmt", [CBFLOAT16, FP16, BF16, *WITH_ONE], ids=str)

@@ -204,12 +204,14 @@ def faulty(switched):
     return switched("halves", {name: [fault] for name, fault in FAULTS.items() if not fault.alone}, [PATH], STAND_IN)
 
 
+@pytest.mark.long
 def test_native_float16_with_every_fault_switched_off_counts_what_numpy_counts(faulty, load, tmp_path, wanted_counts):
     load(faulty.loaded(None, tmp_path), [PATH])
     with kernels.use(PATH):
         assert wrong_counts(wanted_counts) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [name for name, fault in FAULTS.items() if fault.by == "counts" and not fault.alone])
 def test_miscount_of_native_float16_is_seen(faulty, load, tmp_path, wanted_counts, fault):
     load(faulty.loaded(fault, tmp_path), [PATH])
@@ -217,6 +219,7 @@ def test_miscount_of_native_float16_is_seen(faulty, load, tmp_path, wanted_count
         assert wrong_counts(wanted_counts) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS.values() if fault.alone], ids=lambda fault: fault.name)
 def test_miscount_of_native_float16_that_the_compiler_must_know_is_seen(builder, load, wanted_counts, fault):
     if "avx512" not in kernels.paths():
@@ -226,6 +229,7 @@ def test_miscount_of_native_float16_that_the_compiler_must_know_is_seen(builder,
         assert wrong_counts(wanted_counts) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [name for name, fault in FAULTS.items() if fault.by == "products"])
 def test_fault_in_the_native_float16_path_is_seen(faulty, load, tmp_path, fault):
     rng = np.random.default_rng(144)

@@ -32,6 +32,7 @@ def steps_of_the_reference(steps, **formats):
     return [reference.multiply_accumulate(*operands, **formats)[0] for operands in steps]
 
 
+@pytest.mark.turns
 @COMPILED
 @SIXTEEN
 @LEVELS
@@ -45,6 +46,7 @@ def test_matmul_compiled_of_special_operands_is_the_references(path, fmt, level,
             assert_same_bits(matmul(a, b, operand=fmt, level=level, chunk=chunk), np.array(wanted))
 
 
+@pytest.mark.turns
 @COMPILED
 @SIXTEEN
 @LEVELS

@@ -131,6 +131,7 @@ def test_answer_is_remembered_with_formula_and_solver(monkeypatch, tmp_path):
     assert not prove(proof_of(NO_SOLUTION), tmp_path).cached
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: f"{mode}_{len(mode.formats.accumulators)}")
 def test_premises_of_the_halves_can_be_met(mode, folder):
     # By a number, a zero and an infinity as the product: a premise that nothing meets would prove anything.

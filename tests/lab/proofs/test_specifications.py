@@ -40,6 +40,7 @@ def assert_only(decide, text, wanted, flags, width, operands):
     assert decide(f"{text}(assert correct)\n{refute(f'(and {result})')}")[0] == "unsat", operands
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("module", "decide"), SPECIFICATIONS)
 @pytest.mark.parametrize(("source", "destination"), PAIRS, ids=str)
 def test_specification_of_a_conversion_allows_goldens_result_and_no_other(module, decide, source, destination):
@@ -69,6 +70,7 @@ def steps(operand, accumulator):
     yield from itertools.product(edges[1:4], edges[2:], those)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("module", "decide"), SPECIFICATIONS)
 @pytest.mark.parametrize(("operand", "accumulator"), MODES, ids=str)
 def test_specification_of_a_step_allows_goldens_result_and_no_other(module, decide, operand, accumulator):
