@@ -209,12 +209,12 @@ def _structures(order: Order, blocks: Iterable[tuple[int, int | None]]) -> Itera
             leaves, stages = _stages(joined if len(joined) > 1 else joined[0])
             if len(joined) > 1:
                 stages = stages[:-1]
-        except (ValueError, KeyError, IndexError):
+            made = tuple(_first_guess(terms, chain) for terms, chain in stages)
+            join = _first_guess(len(joined) + 1, is_chain, join=True)
+            taken = tuple(leaves) if leaves != sorted(leaves) else ()
+            yield Accumulator(16, block, join, stages=made, order=taken, promote_every=promote)
+        except (ValueError, KeyError, IndexError):  # no tree, or none that stages can form
             continue
-        made = tuple(_first_guess(terms, chain) for terms, chain in stages)
-        join = _first_guess(len(joined) + 1, is_chain, join=True)
-        taken = tuple(leaves) if leaves != sorted(leaves) else ()
-        yield Accumulator(16, block, join, stages=made, order=taken, promote_every=promote)
 
 
 def _usual(block: int, promote: int | None) -> Iterable[Accumulator]:
