@@ -19,6 +19,7 @@ from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.conversion import decode
 from golden.formats import FP16, FloatFormat
 from golden.identification.probes import BESIDE, LONG, PAIRS, Probe
+from golden.rounding import Rounding
 
 __all__ = ["Order", "order_of", "structures"]
 
@@ -190,7 +191,7 @@ def structures(
 
 
 def _into_half(rule: Accumulator) -> Accumulator:
-    return replace(rule, join=replace(rule.join, rounding="nearest_even", result=FP16), nan=FP16.nan)
+    return replace(rule, join=replace(rule.join, rounding=Rounding.NEAREST_EVEN, result=FP16), nan=FP16.nan)
 
 
 def _structures(order: Order, blocks: Iterable[tuple[int, int | None]]) -> Iterator[Accumulator]:
