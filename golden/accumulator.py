@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from types import NoneType
 from typing import Any
 
-from golden.formats import FP32, FloatFormat
+from golden.formats import FP16, FP32, FloatFormat
 from golden.machine import UNKNOWN, Machine, Provenance
 from golden.rounding import Rounding, as_rounding
 
@@ -41,10 +41,11 @@ class FusedSum:
     cut : Rounding or str
         How a term loses its other bits: ``toward_zero``, ``down`` or ``to_odd``.
     rounding : Rounding, str or None
-        How the sum is rounded: ``nearest_even``, ``toward_zero`` (which makes a lost negative sum +0) or ``to_odd``.
-        None: the sum stays as it is, with the exponent at which it was aligned, and only terms that are cut allow it.
+        How the sum is rounded: ``nearest_even``, ``toward_zero`` or ``to_odd``. None: the sum stays as it is, with the
+        exponent at which it was aligned, and only terms that are cut allow it. A negative sum that rounding toward zero
+        loses is +0; so is one of cut terms that any rounding to float16 loses.
     result : FloatFormat
-        What the sum is rounded to: float32, or a format of its exponents with fewer fraction bits.
+        What the sum is rounded to: float32, a format of its exponents with fewer fraction bits, or float16.
     chain : bool
         The terms are added one after the other, from +0 or, in a join, from the total; each sum is rounded.
     interleaved : bool
@@ -108,18 +109,31 @@ class FusedSum:
         fmt = self.result
         if not isinstance(fmt, FloatFormat):
             raise TypeError(f"result: got {fmt!r}, must be a FloatFormat, such as golden.FP32")
+        if fmt == FP16:
+            return
         if (fmt.exponent_bits, fmt.bias) != (FP32.exponent_bits, FP32.bias) or fmt.fraction_bits > FP32.fraction_bits:
-            raise ValueError(f"result: got {fmt}, must have the exponents of float32 and at most its fraction bits")
+            raise ValueError(
+                f"result: got {fmt}, must be float16, or have the exponents of float32 and at most its fraction bits"
+            )
         if self.rounding is Rounding.NEAREST_EVEN and fmt != FP32:
-            raise ValueError(f"result: got {fmt}, must be float32 to round to nearest even")
+            raise ValueError(f"result: got {fmt}, must be float32 or float16 to round to nearest even")
+
+    @property
+    def loses_sign(self) -> bool:
+        """Whether a negative sum that rounding loses is +0."""
+        is_cut_to_half = self.result == FP16 and self.fraction_bits is not None
+        return self.rounding is Rounding.TOWARD_ZERO or is_cut_to_half
 
 
 @dataclass(frozen=True)
 class Accumulator(Machine):
-    """How a machine accumulates a dot product in float32.
+    """How a machine accumulates a dot product in float32 or float16.
 
     The products of a block, in order, go through `stages`; `join` adds the last sums to the total. A block that is not
     full is filled with products of +0. A result beyond the largest finite value is infinite in every rounding.
+
+    The total is in float16 if `join` rounds to it, else in float32; `outer` names the format. It is that of initial
+    values and results, too.
 
     Parameters
     ----------
@@ -130,7 +144,8 @@ class Accumulator(Machine):
     stages : tuple of FusedSum
         The first sums products, each later one the results of the one before.
     join : FusedSum
-        Adds what the last stage leaves to the total.
+        Adds what the last stage leaves to the total. It alone may round to float16, and then without `flush` and
+        `promote_every`.
     order : tuple of int
         The order in which the products of a block are taken; () is as they come.
     total_fraction_bits : int or None
@@ -154,7 +169,7 @@ class Accumulator(Machine):
         After this many products, a multiple of `block`, the total joins an outer float32 sum, rounded to nearest even,
         and starts from +0 again; None: never.
     nan : int
-        Code of a result that is a NaN, in float32.
+        Code of a result that is a NaN, in the format of the total.
     without_flags : bool
         The machine raises no flags: those of a product are 0. Otherwise they are not modelled, and refused.
     provenance : Provenance, optional
@@ -207,8 +222,22 @@ class Accumulator(Machine):
                 _check_count(given, argument, 1, 2**31)
                 if given % self.block:
                     raise ValueError(f"{argument}: got {given}, must be a multiple of block {self.block}")
-        if not FP32.is_nan(self.nan):
-            raise ValueError(f"nan: got {self.nan:#x}, must be a NaN of float32")
+        self._check_total()
+
+    def _check_total(self) -> None:
+        """Refuse what only goes with a total in float32."""
+        for stage in self.stages:
+            if stage.result == FP16:
+                raise ValueError(
+                    "stages: got a sum rounded to float16, must have the exponents of float32; join may be"
+                )
+        if self.outer == FP16:
+            for argument, without in (("flush", "none"), ("promote_every", None)):
+                given = getattr(self, argument)
+                if given != without:
+                    raise ValueError(f"{argument}: got {given!r}, must be {without!r} with a total in float16")
+        if self.nan >> self.outer.width or not self.outer.is_nan(self.nan):
+            raise ValueError(f"nan: got {self.nan:#x}, must be a NaN of {self.outer}")
 
     def _check_types(self) -> None:
         """Name the argument that is of another type than it must be."""
@@ -255,6 +284,11 @@ class Accumulator(Machine):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_hash"}  # it differs between processes
+
+    @property
+    def outer(self) -> FloatFormat:
+        """The format of the total and of the result: float32 or float16."""
+        return FP16 if self.join.result == FP16 else FP32
 
     @property
     def has_flags(self) -> bool:

@@ -180,7 +180,7 @@ def _roundings(model: Reduction | Machine, length: int) -> list[tuple[float, int
     # A term is cut against the largest of its sum, of which a product may be four times its power of two.
     blocks = -(-length // rule.block)
     count = length * len(sums) + blocks * sum(each.terms for each in sums) + length
-    smallest = 2.0**-126 if rule.flush != "none" else 2.0**-149
+    smallest = 2.0**-126 if rule.flush != "none" else 2.0 ** (rule.outer.emin - rule.outer.fraction_bits)
     of_sums = (2.0 ** (2 - bits), count, smallest)
     return [of_sums, (_unit(_out(model), is_nearest=False), 1, 2.0 ** (_out(model).emin - _out(model).fraction_bits))]
 

@@ -30,7 +30,7 @@ class _Term(NamedTuple):
 def accumulate(
     a: Sequence[int], b: Sequence[int], total: int, *, operand: FloatFormat, accumulator: Accumulator
 ) -> int:
-    """Return the code in float32 of a total to which products of codes were added, block by block.
+    """Return the code of a total, in its format, to which products of codes were added, block by block.
 
     Raises
     ------
@@ -39,7 +39,8 @@ def accumulate(
     """
     machine = _Machine(accumulator, operand)
     x, y = [decoded(code, operand, "a") for code in a], [decoded(code, operand, "b") for code in b]
-    start = decoded(total, FP32, "initial")
+    outer = accumulator.outer
+    start = _widened(decoded(total, outer, "initial"), outer)
     if not x:
         return total
     every = accumulator.promote_every
@@ -50,7 +51,7 @@ def accumulate(
         for at in range(0, len(x), every):
             partial = machine.run(x[at : at + every], y[at : at + every], _ZERO)
             result, _ = _rounded(_added([partial, result]), FusedSum(2))
-    return accumulator.nan if result.is_nan else round_value(result, FP32)[0]
+    return accumulator.nan if result.is_nan else round_value(result, outer)[0]
 
 
 class _Machine:
@@ -63,7 +64,7 @@ class _Machine:
             block = [self._product(*factors) for factors in zip(x[at : at + size], y[at : at + size], strict=True)]
             block += [self._product(_ZERO, _ZERO)] * (size - len(block))
             if at % depth == 0:
-                total = self._flushed_input(total, FP32)
+                total = self._flushed_input(total, self.rule.outer)
             total = self._join(block, total)
         return total
 
@@ -159,7 +160,7 @@ def _value(number: Fraction) -> Value:
 
 
 def _exponent_of(value: Value) -> int | None:
-    """Return the exponent of a float32 value; a zero has the smallest one."""
+    """Return the exponent of a value of float32, or of one that is `_widened`; a zero has float32's smallest one."""
     if value.kind is not Class.FINITE:
         return None
     return FP32.emin if value.is_zero else value.exponent + FP32.fraction_bits
@@ -207,7 +208,12 @@ def _rounded(value: Value, spec: FusedSum) -> tuple[Value, bool]:
     if Flag.OVERFLOW in flags:
         return Value(Class.INFINITE, value.sign), False
     rounded = decode(code, spec.result)
-    if rounded.is_zero and spec.rounding is Rounding.TOWARD_ZERO:
+    if rounded.is_zero and spec.loses_sign:
         return _ZERO, is_tiny
-    fewer = FP32.fraction_bits - spec.result.fraction_bits
-    return Value(Class.FINITE, rounded.sign, rounded.significand * 2**fewer, rounded.exponent - fewer), is_tiny
+    return _widened(rounded, spec.result), is_tiny
+
+
+def _widened(value: Value, fmt: FloatFormat) -> Value:
+    """Return a value with the fraction bits of float32."""
+    fewer = FP32.fraction_bits - fmt.fraction_bits
+    return Value(value.kind, value.sign, value.significand * 2**fewer, value.exponent - fewer)

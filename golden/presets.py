@@ -7,11 +7,11 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from golden.accumulator import Accumulator, FusedSum
-from golden.formats import FP32, FloatFormat
 from golden.grouped_sums import riscv_ime
 from golden.machine import Provenance
 from golden.nearest import did_you_mean
 from golden.rounding import Rounding
+from golden.tensor_cores import DEEPSEEK, MMA_SIM, TENSOR_CORES
 
 __all__ = ["Presets", "accumulators"]
 
@@ -48,7 +48,6 @@ class Presets(Mapping[str, Accumulator]):
 _ZERO, _DOWN, _ODD = Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD
 _BFLOAT16, _FLOAT16, _BOTH = ("bfloat16",), ("float16",), ("float16", "bfloat16")
 _OCP_8, _FNUZ_8 = ("float8_e4m3fn", "float8_e5m2"), ("float8_e4m3fnuz", "float8_e5m2fnuz")
-_MMA_SIM = "MMA-Sim (arXiv 2511.10909), compared with ten GPUs by its authors"
 
 _X86 = Accumulator(
     operand_bits=16,
@@ -142,36 +141,6 @@ def _bulk_normalised(products: int, operand_bits: int, formats: tuple[str, ...],
     )
 
 
-def _tensor_core(
-    products: int,
-    fraction_bits: int,
-    formats: tuple[str, ...],
-    machine: str,
-    instructions: str,
-    *,
-    result_bits: int = 23,
-    unknown: str = "NVIDIA documents none of it",
-) -> Accumulator:
-    result = FP32 if result_bits == 23 else FloatFormat(f"e8m{result_bits}", 8, result_bits)
-    return Accumulator(
-        operand_bits=8 if formats == _OCP_8 else 16,
-        block=products,
-        join=FusedSum(products + 1, fraction_bits, _ZERO, _ZERO, result),
-        zero_exponent=-126,
-        nan=0x7FFFFFFF,
-        provenance=Provenance(
-            machine=f"NVIDIA {machine}",
-            instructions=instructions,
-            formats=formats,
-            source=_MMA_SIM,
-            documented="the shapes and formats of the instructions",
-            reverse_engineered=f"{products} products and the total aligned at the largest exponent, each cut to "
-            f"{fraction_bits} fraction bits, the sum cut to {result_bits}; the NaN",
-            unknown=unknown,
-        ),
-    )
-
-
 def _tree(
     products: int, depth: int, formats: tuple[str, ...], machine: str, instructions: str, *, flush: str = "none"
 ) -> Accumulator:
@@ -188,7 +157,7 @@ def _tree(
             machine=f"AMD {machine}",
             instructions=instructions,
             formats=formats,
-            source=_MMA_SIM,
+            source=MMA_SIM,
             documented="the shapes and formats of the instructions",
             reverse_engineered=f"products rounded to float32, added in a tree of {products}, then to the total, all to "
             f"nearest even{flushed}",
@@ -209,7 +178,7 @@ _CDNA3 = Accumulator(
         machine="AMD CDNA 3",
         instructions="V_MFMA_F32_*_F16, V_MFMA_F32_*_BF16 with 8 products and more",
         formats=_BOTH,
-        source=_MMA_SIM,
+        source=MMA_SIM,
         documented="the shapes and formats of the instructions",
         reverse_engineered="8 products aligned and cut to 24 fraction bits; their sum cut down to 31 and the total to "
         "24 below the larger exponent; one rounding to nearest even; products of 2^128 and more are infinite",
@@ -232,12 +201,6 @@ _CDNA3_8 = replace(
         unknown="payloads of NaNs",
     ),
 )
-_HOPPER_8 = _tensor_core(
-    32, 13, _OCP_8, "Hopper", "WGMMA with fp8", result_bits=13, unknown="accumulation in float16 is not here"
-)
-_F16_TOO = "accumulation in float16 and products of TF32 are not here"
-_HOPPER = _tensor_core(16, 25, _BOTH, "Hopper", "WGMMA k16, MMA m16n8k16", unknown=_F16_TOO)
-
 _PRESETS = {
     "x86_vdpbf16ps": _X86,
     "x86_tdpbf16ps": _AMX,
@@ -245,52 +208,16 @@ _PRESETS = {
     "arm_bfdot_ebf16": _ARM_EXTENDED,
     "riscv_zvfwbdota16bf": _bulk_normalised(16, 16, _BFLOAT16, "Zvfwbdota16bf, of the Zvdota family"),
     "riscv_zvfqwbdota8f": _bulk_normalised(16, 8, _OCP_8, "Zvfqwbdota8f, of the Zvdota family"),
-    "nvidia_volta": _tensor_core(4, 23, _FLOAT16, "Volta", "MMA m8n8k4", unknown=_F16_TOO),
-    "nvidia_turing": _tensor_core(8, 24, _FLOAT16, "Turing", "MMA m16n8k8", unknown=_F16_TOO),
-    "nvidia_ampere": _tensor_core(8, 24, _BOTH, "Ampere", "MMA m16n8k8, and m16n8k16 as two of them", unknown=_F16_TOO),
-    "nvidia_ada": _tensor_core(8, 24, _BOTH, "Ada", "MMA m16n8k8, and m16n8k16 as two of them", unknown=_F16_TOO),
-    "nvidia_ada_fp8": _tensor_core(
-        16,
-        13,
-        _OCP_8,
-        "Ada",
-        "MMA m16n8k16, and m16n8k32 as two of them, with fp8",
-        result_bits=13,
-        unknown="accumulation in float16 is not here",
-    ),
-    "nvidia_hopper": replace(
-        _HOPPER,
-        zero_exponent=None,
-        zero_total_exponent=-133,
-        provenance=replace(
-            _HOPPER.provenance, source=f"{_MMA_SIM}; the exponents of zeros were found on an H100 by this project"
-        ),
-    ),
-    "nvidia_hopper_fp8": _HOPPER_8,
-    "nvidia_blackwell": _tensor_core(16, 25, _BOTH, "Blackwell", "TCGEN05.MMA k16, MMA m16n8k16", unknown=_F16_TOO),
-    "nvidia_blackwell_fp8": _tensor_core(
-        32, 25, _OCP_8, "Blackwell", "TCGEN05.MMA k32 with fp8", unknown="block scales and float16 sums are not here"
-    ),
+    **TENSOR_CORES,
     "amd_cdna1": _tree(4, 16, _FLOAT16, "CDNA 1", "V_MFMA_F32_16X16X16F16"),
     "amd_cdna1_bf16": _tree(2, 8, _BFLOAT16, "CDNA 1", "V_MFMA_F32_16X16X8BF16"),
     "amd_cdna2": _tree(4, 16, _BOTH, "CDNA 2", "V_MFMA_F32_16X16X16F16, V_MFMA_F32_16X16X16BF16_1K", flush="positive"),
     "amd_cdna2_bf16": _tree(2, 8, _BFLOAT16, "CDNA 2", "V_MFMA_F32_16X16X8BF16", flush="positive"),
     "amd_cdna3": _CDNA3,
     "amd_cdna3_fp8": _CDNA3_8,
-    "deepseek_fp8": replace(
-        _HOPPER_8,
-        promote_every=128,
-        provenance=replace(
-            _HOPPER_8.provenance,
-            machine="NVIDIA Hopper as DeepSeek-V3 uses it",
-            instructions="WGMMA with fp8, and a float32 sum every 128 products",
-            source=f"DeepSeek-V3's report (arXiv 2412.19437), section 3.3, for the sum; {_MMA_SIM}, for the rest",
-            documented="by DeepSeek: partial sums of 128 products are added to float32 registers",
-            unknown="the scales with which DeepSeek multiplies each partial sum are not here",
-        ),
-    ),
+    "deepseek_fp8": DEEPSEEK,
 }
 
 #: Accumulators of other machines: name -> preset, for ``reduction=`` of `golden.dot` and `golden.matmul`.
-#: ``riscv_ime`` makes one from an implementer's disclosure.
+#: ``riscv_ime`` makes one from an implementer's disclosure. Names that end in ``into_fp16`` have a total in float16.
 accumulators = Presets(_PRESETS)

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator
 from golden.arrays.checks import code_dtype
-from golden.arrays.conversion import decode, quantize
+from golden.arrays.conversion import decode, encode, quantize
 from golden.arrays.operands import carried_codes, carried_indexed, carried_values
-from golden.arrays.other_machines import totals_of
 from golden.arrays.requests import Answer, Request
 from golden.arrays.signalling import has_signalling, with_signalling
+from golden.formats import FP32
 from golden.kernels import accumulators, products
 from golden.kernels.counting import CountSink
 from golden.kernels.library import active
@@ -100,14 +100,13 @@ def _by_tables(request: Request) -> Answer:
 
 
 def _accumulated(request: Request) -> Answer:
-    """Return the totals of a machine that accumulates in another way, in float32."""
+    """Return the totals of a machine that accumulates in another way."""
     rule, operand = request.reduction.accumulator, request.operand
     assert isinstance(rule, Accumulator)
     if isinstance(request.a, Indexed):
         return _one_by_one(request)
     x, y = ((quantize if request.as_values else decode)(each, operand) for each in (request.a, request.b))
-    codes = totals_of(request.initial, request.shape)
-    totals = codes.view(np.float32)
+    totals = _initial_totals(request)
     if not totals.size:
         pass
     elif request.is_dot:
@@ -115,7 +114,23 @@ def _accumulated(request: Request) -> Answer:
         accumulators.dot(x, y, totals.reshape(-1), operand, rule)
     else:
         accumulators.matmul(x, y, totals, operand, rule)
-    return Answer(totals if request.as_values else codes)
+    if request.as_values:
+        return Answer(totals)
+    if rule.outer == FP32:
+        return Answer(totals.view(np.uint32))
+    codes = np.asarray(encode(totals, rule.outer))
+    return Answer(np.where(np.isnan(totals), codes.dtype.type(rule.nan), codes))
+
+
+def _initial_totals(request: Request) -> NDArray[np.float32]:
+    """Return a writable array of the values from which totals start."""
+    start, outer = request.initial, request.reduction.outer
+    if start is None:
+        return np.zeros(request.shape, np.float32)
+    if outer == FP32:  # with codes of NaNs as they are
+        return np.array(np.broadcast_to(start, request.shape), order="C").view(np.float32)
+    values = (quantize if request.as_values else decode)(start, outer)
+    return np.array(np.broadcast_to(values, request.shape), order="C")
 
 
 def _one_by_one(request: Request) -> Answer:

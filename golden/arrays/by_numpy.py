@@ -13,7 +13,7 @@ from golden.arrays.chain import Chain, Signalling
 from golden.arrays.checks import code_dtype
 from golden.arrays.counting import Tally, counts_in_form
 from golden.arrays.grouped_sums import accumulate_groups
-from golden.arrays.other_machines import accumulate_codes, totals_of
+from golden.arrays.other_machines import accumulate_codes
 from golden.arrays.requests import Answer, Request
 from golden.arrays.rounding import codes_to_float64, float64_to_codes
 from golden.grouped_sums import GroupedSums
@@ -64,25 +64,17 @@ def _accumulated(request: Request) -> Answer:
     """Return the totals of a machine that accumulates in another way."""
     rule = request.reduction.accumulator
     assert rule is not None
-    if isinstance(rule, GroupedSums):
-        return _grouped(request, rule)
-    assert isinstance(rule, Accumulator)
-    begin = totals_of(request.initial, request.shape)
-    flags = np.zeros(request.shape, np.uint8) if request.flags else None
-    if not (request.length and begin.size):
-        return Answer(begin, flags)
-    return Answer(accumulate_codes(*_along_k(request), begin, request.operand, rule), flags)
-
-
-def _grouped(request: Request, rule: GroupedSums) -> Answer:
-    """Return the totals of a machine that adds groups exactly, with their flags."""
-    begin = np.zeros(request.shape, code_dtype(rule.total))
+    total = np.zeros(request.shape, code_dtype(rule.outer))
     if request.initial is not None:
-        begin[...] = request.initial
+        total[...] = request.initial
     flags = np.zeros(request.shape, np.uint8)
-    if request.length and begin.size:
-        begin, flags = accumulate_groups(*_along_k(request), begin, rule, request.reduction.rounding)
-    return Answer(begin, flags if request.flags else None)
+    if request.length and total.size:
+        if isinstance(rule, GroupedSums):  # whose flags are known
+            total, flags = accumulate_groups(*_along_k(request), total, rule, request.reduction.rounding)
+        else:
+            assert isinstance(rule, Accumulator)
+            total = accumulate_codes(*_along_k(request), total, request.operand, rule)
+    return Answer(total, flags if request.flags else None)
 
 
 def _of_rows(request: Request, rows: NDArray[np.int64]) -> tuple[Request, NDArray[np.uint64]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.rounding import Float64
-from golden.formats import FP32
+from golden.formats import FP32, FloatFormat
 from golden.rounding import Rounding
 
 __all__ = ["NO_EXPONENT", "Term", "Terms", "accumulate_block", "flushed_total", "rounded_sum"]
@@ -47,7 +47,7 @@ def accumulate_block(products: Terms, total: Float64, rule: Accumulator) -> Floa
     if rule.join.chain:
         result = _chain(terms, total, rule.join, rule)
     else:
-        exponents = np.where(total == 0, rule.zero_total_exponent, _exponents(total))
+        exponents = np.where(total == 0, rule.zero_total_exponent, _exponents(total, rule.outer))
         result = _sum([*terms, Term(total, exponents)], rule.join, rule, with_total=True).value
     return result if natural is None else np.where(np.isfinite(natural), result, natural)
 
@@ -99,9 +99,9 @@ def _sum(terms: Terms, spec: FusedSum, rule: Accumulator, *, with_total: bool = 
     return Term(rounded, _exponents(rounded))
 
 
-def _exponents(value: Float64) -> Exponents:
-    """Return the exponents of float32 values; zeros and subnormal values have the smallest."""
-    return np.maximum(np.where(value == 0, FP32.emin, np.frexp(value)[1] - 1), FP32.emin)
+def _exponents(value: Float64, fmt: FloatFormat = FP32) -> Exponents:
+    """Return the exponents of values of a format; zeros and subnormal values have the smallest."""
+    return np.maximum(np.where(value == 0, fmt.emin, np.frexp(value)[1] - 1), fmt.emin)
 
 
 def _rounded(exact: Float64, spec: FusedSum, rule: Accumulator) -> Float64:
@@ -143,11 +143,16 @@ def _sum_to_odd(a: Float64, b: Float64) -> Float64:
 
 def rounded_sum(value: Float64, spec: FusedSum) -> Float64:
     """Round sums once; overflow gives infinity in every mode."""
-    if spec.rounding is Rounding.NEAREST_EVEN:
+    fmt = spec.result
+    if spec.rounding is Rounding.NEAREST_EVEN and fmt == FP32:
         return value.astype(np.float32).astype(np.float64)
-    digit = np.maximum(np.frexp(value)[1] - 1, FP32.emin) - spec.result.fraction_bits
+    digit = np.maximum(np.frexp(value)[1] - 1, fmt.emin) - fmt.fraction_bits
     quotient = np.ldexp(value, -digit)
-    # `+ 0.0` makes a negative sum that is lost +0.
-    whole = _to_odd(quotient) if spec.rounding is Rounding.TO_ODD else np.trunc(quotient) + 0.0
+    if spec.rounding is Rounding.TO_ODD:
+        whole = _to_odd(quotient)
+    else:
+        whole = np.rint(quotient) if spec.rounding is Rounding.NEAREST_EVEN else np.trunc(quotient)
+    if spec.loses_sign:
+        whole = whole + 0.0
     rounded = np.ldexp(whole, digit)
-    return np.where(np.abs(rounded) >= 2.0**128, np.copysign(np.inf, rounded), rounded)
+    return np.where(np.abs(rounded) >= 2.0 ** (fmt.emax + 1), np.copysign(np.inf, rounded), rounded)

@@ -10,23 +10,16 @@ from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.fused_sums import NO_EXPONENT, Term, accumulate_block, flushed_total, rounded_sum
-from golden.arrays.rounding import Float64, codes_to_float64
-from golden.formats import FP32, FloatFormat
+from golden.arrays.rounding import Float64, codes_to_float64, float64_to_codes
+from golden.formats import FloatFormat
 from golden.kernels.library import warn_of_slowness
 
-__all__ = ["accumulate_codes", "totals_of"]
+__all__ = ["accumulate_codes"]
 
 Codes = NDArray[Any]
 
 _SECONDS_PER_PRODUCT = 6e-8  # roughly
 _PIECE = 1 << 13  # results whose intermediate arrays stay in the caches
-
-
-def totals_of(start: NDArray[Any] | None, shape: tuple[int, ...]) -> Codes:
-    """Return a writable array of float32 codes, made from `start` (codes or values), else +0."""
-    if start is None:
-        return np.zeros(shape, np.uint32)
-    return np.array(np.broadcast_to(start, shape), order="C").view(np.uint32)
 
 
 def accumulate_codes(a: Codes, b: Codes, begin: Codes, operand: FloatFormat, rule: Accumulator) -> Codes:
@@ -35,7 +28,7 @@ def accumulate_codes(a: Codes, b: Codes, begin: Codes, operand: FloatFormat, rul
     warn_of_slowness(length * prod(shape) * _SECONDS_PER_PRODUCT)
     x, y = (np.broadcast_to(codes, (*shape, length)) for codes in (a, b))
     rows = max(1, _PIECE // max(1, prod(shape[1:]))) if shape else 1
-    result = np.empty(shape, np.uint32)
+    result = np.empty(shape, begin.dtype)
     with np.errstate(all="ignore"):
         if not shape:
             return _reduced(x, y, begin, operand, rule)
@@ -46,7 +39,7 @@ def accumulate_codes(a: Codes, b: Codes, begin: Codes, operand: FloatFormat, rul
 
 
 def _reduced(x: Codes, y: Codes, begin: Codes, operand: FloatFormat, rule: Accumulator) -> Codes:
-    start = codes_to_float64(begin, FP32)
+    start = codes_to_float64(begin, rule.outer)
     length = x.shape[-1]
     if rule.promote_every is None:
         total = _run(x, y, start, operand, rule)
@@ -56,8 +49,8 @@ def _reduced(x: Codes, y: Codes, begin: Codes, operand: FloatFormat, rule: Accum
             piece = slice(at, at + rule.promote_every)
             partial = _run(x[..., piece], y[..., piece], np.zeros(begin.shape), operand, rule)
             total = rounded_sum(partial + total, FusedSum(2))  # of two float32 values, float64 rounds harmlessly first
-    codes = np.asarray(total).astype(np.float32).view(np.uint32)
-    return np.where(np.isnan(total), np.uint32(rule.nan), codes)
+    codes = float64_to_codes(np.asarray(total), rule.outer)
+    return np.where(np.isnan(total), codes.dtype.type(rule.nan), codes)
 
 
 def _run(x: Codes, y: Codes, total: Float64, operand: FloatFormat, rule: Accumulator) -> Float64:

@@ -42,6 +42,7 @@ class SumFields(ctypes.Structure):
         ("cut", c_int),
         ("rounding", c_int),
         ("result_bits", c_int),
+        ("result_emin", c_int),
         ("chain", c_bool),
         ("interleaved", c_bool),
     ]
@@ -133,9 +134,8 @@ def _or(number: int | None, otherwise: int) -> int:
 def _sum(spec: FusedSum) -> SumFields:
     rounding = -1 if spec.rounding is None else spec.rounding.value
     bits = _or(spec.fraction_bits, -1)
-    return SumFields(
-        spec.terms, bits, spec.cut.value, rounding, spec.result.fraction_bits, spec.chain, spec.interleaved
-    )
+    result = spec.result.fraction_bits, spec.result.emin
+    return SumFields(spec.terms, bits, spec.cut.value, rounding, *result, spec.chain, spec.interleaved)
 
 
 def _rule(rule: Accumulator, operand: FloatFormat) -> RuleFields:

@@ -73,6 +73,8 @@ def _packs(fmt: FloatFormat, exponent: int) -> bool:
 @lru_cache(maxsize=256)
 def choose(reduction: Reduction, halves: bool, brains: bool) -> Scales:
     """Return steps and scales; `halves` and `brains` allow the native steps in float16 and bfloat16."""
+    if reduction.accumulator is not None:  # whose numbers are not scaled
+        return Scales(Steps(reduction.rounding, "machine", "none"))
     formats = carrier(reduction.factors), reduction.inner, reduction.outer
     return choose_for(formats, reduction.chunk, reduction.rounding, halves, brains)
 

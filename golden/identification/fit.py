@@ -215,10 +215,12 @@ def _sums(spec: FusedSum, *, is_join: bool, joint: bool) -> Iterator[FusedSum]:
     cuts: list[tuple[int | None, Rounding, bool]] = [(None, spec.cut, True), (None, spec.cut, False)]
     cuts += [(bits, spec.cut, False) for bits in range(40, 0, -1)]
     cuts += [(spec.fraction_bits, cut, False) for cut in _CUTS]
-    results = [(mode, fmt) for mode in roundings for fmt in (_RESULTS if mode in _ROUNDINGS[1:3] else _RESULTS[:1])]
+    total = spec.result if spec.result == FP16 else FP32
+    whole = _RESULTS if total == FP32 else (total,)
+    results = [(mode, fmt) for mode in roundings for fmt in (whole if mode in _ROUNDINGS[1:3] else whole[:1])]
     if joint:
         cuts = [(bits, cut, False) for bits in (None, *range(36, 6, -1)) for cut in _CUTS] + cuts[:1]
-        pairs = list(product(cuts, [(mode, FP32) for mode in roundings]))
+        pairs = list(product(cuts, [(mode, total) for mode in roundings]))
     else:
         own = (spec.fraction_bits, spec.cut, spec.chain), (spec.rounding, spec.result)
         pairs = [(cut, own[1]) for cut in cuts] + [(own[0], result) for result in results]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator
 from golden.arrays.checks import as_codes, as_flag, as_format
-from golden.formats import FP32, FloatFormat
+from golden.formats import FloatFormat
 from golden.identification.climb import Search
 from golden.identification.consistency import consistency, consistency_probes
 from golden.identification.device import Device, result_format
@@ -170,7 +170,7 @@ def concluded(
                 if not as_model or wrong is not None:
                     break
             nan = _nan_code(asked, results, out)
-            model = _with_nan(best.model, nan)
+            model = _with_nan(best.model, nan, out)
             return Identified(operand, out, model, (*found, *_about_nan(model, nan, out)), (best,), count)
         if wrong.finding is not None:
             found.append(wrong.finding)
@@ -215,7 +215,7 @@ def _candidates(examples: Examples, order: Order | None, search: Search | None, 
     searched = None if search is None else search.found(examples)
     if searched is not None and searched.share == 1.0:
         return [searched]
-    improved = fitted_accumulator(examples, structures(order) if order else [])
+    improved = fitted_accumulator(examples, structures(order, examples.out) if order else [])
     return [each for each in (reduction, improved, searched) if each is not None]
 
 
@@ -225,13 +225,13 @@ def _nan_code(asked: Sequence[Probe], results: Sequence[NDArray[Any]], out: Floa
     return codes.pop() if len(codes) == 1 else None
 
 
-def _with_nan(model: Any, nan: int | None) -> Any:
-    is_own = isinstance(model, Accumulator) and nan is not None and FP32.is_nan(nan) and nan > 0xFFFF
+def _with_nan(model: Any, nan: int | None, out: FloatFormat) -> Any:
+    is_own = isinstance(model, Accumulator) and nan is not None and out == model.outer
     return replace(model, nan=nan) if is_own else model
 
 
 def _about_nan(model: Any, nan: int | None, out: FloatFormat) -> list[Finding]:
-    models = model.nan if isinstance(model, Accumulator) and out == FP32 else out.nan if out.has_nan else None
+    models = model.nan if isinstance(model, Accumulator) and out == model.outer else out.nan if out.has_nan else None
     if nan is None or models is None or nan == models:
         return []
     return [Finding(f"A NaN has the code {nan:#x}, in the model {models:#x}: all other bits are equal.")]

@@ -7,9 +7,9 @@ lost is the number of terms beneath the node at which i and j meet in the tree o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.conversion import decode
-from golden.formats import FloatFormat
+from golden.formats import FP16, FloatFormat
 from golden.identification.probes import BESIDE, LONG, PAIRS, Probe
+from golden.rounding import Rounding
 
 __all__ = ["Order", "order_of", "structures"]
 
@@ -169,15 +170,35 @@ def _blocks(period: int | None) -> Iterable[tuple[int, int | None]]:
             yield block, None if block == period else period
 
 
-def structures(order: Order, blocks: Iterable[tuple[int, int | None]] | None = None) -> list[Accumulator]:
+def structures(
+    order: Order, out: FloatFormat, blocks: Iterable[tuple[int, int | None]] | None = None
+) -> list[Accumulator]:
     """Return accumulators whose sums have this order; how they round is a first guess.
 
-    `blocks` has lengths of blocks and promotions; without it, all that fit the order's period are tried.
+    Parameters
+    ----------
+    order : Order
+    out : FloatFormat
+        Format of the results. Where it is float16, the total may be so, too.
+    blocks : iterable of (int, int or None), optional
+        Lengths of blocks and promotions; without it, all that fit the order's period are tried.
     """
-    found = []
-    blocks = _blocks(order.period) if blocks is None else blocks
+    found = list(_structures(order, _blocks(order.period) if blocks is None else blocks))
+    if out != FP16:
+        return found
+    into_half = [_into_half(rule) for rule in found if rule.promote_every is None]
+    return [rule for pair in zip_longest(into_half, found) for rule in pair if rule is not None]
+
+
+def _into_half(rule: Accumulator) -> Accumulator:
+    return replace(rule, join=replace(rule.join, rounding=Rounding.NEAREST_EVEN, result=FP16), nan=FP16.nan)
+
+
+def _structures(order: Order, blocks: Iterable[tuple[int, int | None]]) -> Iterator[Accumulator]:
     if not order.lost:
-        return [rule for block, promote in blocks for rule in _usual(block, promote)]
+        for block, promote in blocks:
+            yield from _usual(block, promote)
+        return
     for block, promote in blocks:
         second = range(block, 2 * block)
 
@@ -189,13 +210,12 @@ def structures(order: Order, blocks: Iterable[tuple[int, int | None]] | None = N
             leaves, stages = _stages(joined if len(joined) > 1 else joined[0])
             if len(joined) > 1:
                 stages = stages[:-1]
-        except (ValueError, KeyError, IndexError):
+            made = tuple(_first_guess(terms, chain) for terms, chain in stages)
+            join = _first_guess(len(joined) + 1, is_chain, join=True)
+            taken = tuple(leaves) if leaves != sorted(leaves) else ()
+            yield Accumulator(16, block, join, stages=made, order=taken, promote_every=promote)
+        except (ValueError, KeyError, IndexError):  # no tree, or none that stages can form
             continue
-        made = tuple(_first_guess(terms, chain) for terms, chain in stages)
-        join = _first_guess(len(joined) + 1, is_chain, join=True)
-        taken = tuple(leaves) if leaves != sorted(leaves) else ()
-        found.append(Accumulator(16, block, join, stages=made, order=taken, promote_every=promote))
-    return found
 
 
 def _usual(block: int, promote: int | None) -> Iterable[Accumulator]:

@@ -36,8 +36,9 @@ class _Survivors:
 
     def __init__(self, product: _Product, operand: FloatFormat, out: FloatFormat) -> None:
         self.product, self.operand, self.out = product, operand, out
-        # A format of few exponents has no other room for a small term that is no product of subnormal factors.
-        high, low = min(_HIGHEST, 2 * operand.emax), ranges(operand)["wide"][1]
+        # A format of few exponents has no other room for a small term that is no product of subnormal factors, and a
+        # total of few exponents none for a larger one.
+        high, low = min(_HIGHEST, 2 * operand.emax, out.emax), ranges(operand)["wide"][1]
         # Some devices flush subnormal factors, or align terms at zeros.
         for least in (low, *range(max(low, 2 * operand.emin), high - _APART, 4)):
             self.terms, self.unit = Terms(operand, high, least), 2.0**least
@@ -99,7 +100,7 @@ def dissected(product: _Product, operand: FloatFormat, out: FloatFormat) -> Iter
             if promote is not None and promote % block:
                 continue
             if ends[block - 1 : within : block][block == 1 :].all():
-                found = structures(Order(_pairs(asked, block), [], None), [(block, promote)])
+                found = structures(Order(_pairs(asked, block), [], None), out, [(block, promote)])
                 yield from found
                 if found:  # longer blocks only repeat this one
                     break

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator, FusedSum
-from golden.formats import FloatFormat
+from golden.formats import FP32, FloatFormat
 from golden.kernels.library import active, address
 from golden.kernels.products import batch_offsets, strided
 from golden.machine import Machine
@@ -21,7 +21,8 @@ __all__ = ["dot", "matmul", "serves"]
 Matrix = NDArray[np.float32]
 
 # struct cbfloat_accumulation of kernels.h: 7 numbers, two matrices of 4, the result; struct cbfloat_accumulator.
-_CALL, _MOST_STAGES = struct.Struct("93q"), 8
+_CALL, _MOST_STAGES = struct.Struct("102q"), 8
+_SUM = 8  # fields of a sum
 _MATMUL, _DOT = 0, 1
 _FLUSHES = {"none": 0, "signed": 1, "positive": 2}
 _NO_EXPONENT = -(1 << 20)
@@ -35,7 +36,8 @@ def _or(number: int | None, otherwise: int) -> int:
 def _sum(spec: FusedSum) -> tuple[int, ...]:
     rounding = -1 if spec.rounding is None else spec.rounding.value
     bits = _or(spec.fraction_bits, -1)
-    return spec.terms, bits, spec.cut.value, rounding, spec.result.fraction_bits, spec.chain, spec.interleaved
+    result = spec.result.fraction_bits, spec.result.emin
+    return spec.terms, bits, spec.cut.value, rounding, *result, spec.chain, spec.interleaved
 
 
 @lru_cache(maxsize=256)
@@ -43,13 +45,14 @@ def _rule(rule: Accumulator, operand: FloatFormat) -> tuple[tuple[int, ...], NDA
     """Return the fields of struct cbfloat_accumulator, and the array to which they point."""
     order = np.array(rule.order, np.int64)
     stages = [number for stage in rule.stages for number in _sum(stage)]
-    stages += [0] * (7 * _MOST_STAGES - len(stages))
+    stages += [0] * (_SUM * _MOST_STAGES - len(stages))
     numbers = (
         *(rule.block, len(rule.stages), *stages, *_sum(rule.join)),
         *(address(order) if order.size else 0, _or(rule.total_fraction_bits, -1), _or(rule.total_reach, -1)),
         *(_or(rule.zero_exponent, _NO_EXPONENT), rule.zero_total_exponent),
         *(rule.products_overflow, _FLUSHES[rule.flush]),
-        *(rule.depth or rule.block, rule.promote_every or 0, operand.emin, operand.fraction_bits, rule.nan),
+        *(rule.depth or rule.block, rule.promote_every or 0, operand.emin, operand.fraction_bits),
+        rule.nan if rule.outer == FP32 else FP32.nan,
     )
     return numbers, order
 
@@ -88,7 +91,7 @@ def matmul(a: Matrix, b: Matrix, result: Matrix, operand: FloatFormat, rule: Acc
     a, b : float32 arrays of any strides
         Values of `operand`.
     result : float32 array
-        The initial totals, in whose place the new ones come.
+        Values of the initial totals, in whose place the new ones come; a NaN has the rule's code if that is of float32.
     """
     if b.ndim == 2 and a.ndim > 2:  # one matrix for the whole batch: all rows form one product
         rows = prod(a.shape[:-1])

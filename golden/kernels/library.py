@@ -40,7 +40,7 @@ COMPILED_PATHS = tuple(_NUMBERS)
 #: The tables of golden that names.h has, too, in its words.
 NAMES = "; ".join("".join(f"{name} " for name in axis) for axis in (Rounding, EVENTS))
 
-_VERSION, _NEWEST = 4, "cbfloat_names"
+_VERSION, _NEWEST = 5, "cbfloat_names"
 _FOLDER = Path(__file__).resolve().parent
 _SLOW_SECONDS = 2.0
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from rich.progress import track
 
+import golden
+from golden import FloatFormat
 from lab.devices.device import Device
 from lab.devices.family import member
 from lab.devices.judge import Verdict, judged
@@ -35,12 +37,12 @@ def _row(name: str, verdict: Verdict) -> tuple[str, ...]:
     return name, said, f"{verdict.calls:,}", f"{verdict.sums:,}", f"{verdict.seconds:.1f}"
 
 
-def _family(members: int, verify: int) -> int:
+def _family(members: int, total: FloatFormat, verify: int) -> int:
     """Judge members of the family drawn at random; print a line for each, then how many are found."""
     counts = {"found": 0, "not found": 0, "refused": 0, "wrong model": 0}
     for number in track(range(members), description="identifying", disable=not sys.stderr.isatty()):
         try:
-            verdict = judged(member(number), verify=verify)
+            verdict = judged(member(number, total), verify=verify)
         except ValueError as error:  # no format of results has the codes of a machine that loses single products
             kind, about = "refused", str(error)
         else:
@@ -70,12 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--without", metavar="PART", help="leave out devices whose names have this part")
     parser.add_argument("--verify", type=at_least_one, default=100_000, help="sums of verification (%(default)s)")
     parser.add_argument("--family", type=at_least_one, metavar="N", help="judge N random members of the family instead")
+    parser.add_argument("--total", choices=("float32", "float16"), help="format of the members' totals (float32)")
     add_update_docs(parser, "devices", "put the table into docs/identify.md")
     given = parser.parse_args(arguments)
     if given.family:
         if given.update_docs or given.only or given.without:
-            parser.error("--family: got names or --update-docs with it, must be given with --verify alone")
-        return _family(given.family, given.verify)
+            parser.error("--family: got names or --update-docs with it, must be given with --total and --verify alone")
+        return _family(given.family, golden.format_named(given.total or "float32"), given.verify)
+    if given.total:
+        parser.error(f"--total: got {given.total}, must be given with --family")
     if given.card and given.update_docs:
         parser.error(
             "--card: got --update-docs with it, must be given without: the page has this machine's devices alone"

@@ -122,6 +122,7 @@ def _own(operand: FloatFormat, level: int, a: Array, b: Array) -> Array:
 
 
 _HOPPER, _HOPPER_8 = accumulators["nvidia_hopper"], accumulators["nvidia_hopper_fp8"]
+_INTO_HALF = accumulators["nvidia_hopper_into_fp16"]
 _TF32 = replace(_HOPPER, block=8, join=replace(_HOPPER.join, terms=9))
 
 
@@ -134,9 +135,9 @@ DEVICES: dict[str, Device] = {
     **{f"WGMMA, {operand}": _core(operand, "WGMMA", _HOPPER_8) for operand in (FLOAT8_E4M3FN, FLOAT8_E5M2)},
     "WGMMA, float8_e4m3fn, added every 128": _core(FLOAT8_E4M3FN, "WGMMA", accumulators["deepseek_fp8"], adds=True),
     **{f"{name} in TF32, values of bfloat16": _core(BF16, name, _TF32, tf32=True) for name in _INSTRUCTIONS},
-    # A subnormal value of float16 is a normal one of TF32, and sums in float16 are no Accumulator's: no model is known.
+    **{f"{name}, float16 into float16": _core(FP16, name, _INTO_HALF, half=True) for name in _INSTRUCTIONS},
+    # A subnormal value of float16 is a normal one of TF32: no model is known.
     "WGMMA in TF32, values of float16": _core(FP16, "WGMMA", tf32=True),
-    "WGMMA, float16 into float16": _core(FP16, "WGMMA", half=True),
     "cuBLAS, bfloat16 into float32": Device(partial(_cublas, BF16), BF16, None),
     "cuBLAS, fp32": Device(partial(_cublas, BF16, single=True), BF16, None),
     **{

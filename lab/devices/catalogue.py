@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 import golden
-from golden import BF16, CB16, CBFLOAT16, FLOAT8_E4M3FN, FP16, FP32, FloatFormat, Reduction, accumulators
+from golden import BF16, CB16, CBFLOAT16, FLOAT8_E4M3FN, FP16, FP32, Accumulator, FloatFormat, Reduction, accumulators
 from hdl.cores.fused_step import FusedStep
 from hdl.cores.result import result_layout
 from hdl.cores.step_formats import StepFormats
@@ -22,6 +22,12 @@ __all__ = ["DEVICES"]
 
 def _modelled(model: Any, operand: FloatFormat) -> Device:
     return Device(partial(golden.matmul, operand=operand, reduction=model), operand, True, model)
+
+
+def _operand_of(rule: Accumulator) -> FloatFormat:
+    if rule.operand_bits == 8:
+        return FLOAT8_E4M3FN
+    return FP16 if rule.outer == FP16 else BF16
 
 
 @cache
@@ -82,7 +88,7 @@ def _wrong_by_an_ulp(a: Array, b: Array) -> Array:
 
 
 DEVICES: dict[str, Device] = {
-    **{name: _modelled(rule, FLOAT8_E4M3FN if rule.operand_bits == 8 else BF16) for name, rule in accumulators.items()},
+    **{name: _modelled(rule, _operand_of(rule)) for name, rule in accumulators.items()},
     **{
         f"level {level}, {operand}": _modelled(Reduction.for_level(level, operand), operand)
         for level in (0, 1, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -43,8 +44,16 @@ def _sum(random: np.random.Generator, terms: int, *, is_join: bool) -> FusedSum:
     )
 
 
-def drawn(random: np.random.Generator, operand_bits: int) -> Accumulator:
-    """Return a member of the family, every parameter of which is drawn over its whole range."""
+def drawn(random: np.random.Generator, operand_bits: int, total: FloatFormat = FP32) -> Accumulator:
+    """Return a member of the family, every parameter of which is drawn over its whole range.
+
+    Parameters
+    ----------
+    random : Generator
+    operand_bits : int
+    total : FloatFormat
+        float32 or float16, with which a member neither flushes nor promotes.
+    """
     block = left = int(random.integers(1, _MOST_PRODUCTS + 1))
     stages = []
     for _ in range(random.integers(_MOST_STAGES + 1)):
@@ -53,10 +62,12 @@ def drawn(random: np.random.Generator, operand_bits: int) -> Accumulator:
         left //= stages[-1].terms
     depth, promote = _maybe(random, 1, _MOST_BLOCKS), _maybe(random, 1, _MOST_BLOCKS)
     (of_total,) = random.spawn(1)  # whose draws leave those of the other parameters as they are
+    join = _sum(random, left + 1, is_join=True)
+    is_float32 = total == FP32
     return Accumulator(
         operand_bits,
         block,
-        _sum(random, left + 1, is_join=True),
+        join if is_float32 else replace(join, result=total),
         stages=tuple(stages),
         order=tuple(random.permutation(block).tolist()) if random.random() < 0.5 else (),
         total_fraction_bits=_maybe(random, 1, 40),
@@ -64,18 +75,18 @@ def drawn(random: np.random.Generator, operand_bits: int) -> Accumulator:
         zero_exponent=_maybe(random, -1000, 256),
         zero_total_exponent=FP32.emin if of_total.random() < 0.5 else int(of_total.integers(-1000, 257)),
         products_overflow=bool(random.random() < 0.5),
-        flush=("none", "signed", "positive")[random.integers(3)],
+        flush=("none", "signed", "positive")[random.integers(3) if is_float32 else 0],
         depth=None if depth is None else depth * block,
-        promote_every=None if promote is None else promote * block,
-        nan=FP32.nan if random.random() < 0.5 else FP32.inf + int(random.integers(1, 1 << FP32.fraction_bits)),
+        promote_every=promote * block if promote is not None and is_float32 else None,
+        nan=total.nan if random.random() < 0.5 else total.inf + int(random.integers(1, 1 << total.fraction_bits)),
     )
 
 
-def member(number: int) -> Device:
-    """Return the device with this number: its rule and the format of its operands depend on nothing else."""
+def member(number: int, total: FloatFormat = FP32) -> Device:
+    """Return the device with this number and total: its rule and the format of its operands depend on nothing else."""
     random = np.random.default_rng([0xFA31, number])
     bits = (8, 16)[random.integers(2)]
-    rule = drawn(random, bits)
+    rule = drawn(random, bits, total)
     formats: tuple[FloatFormat, ...] = _OPERANDS[bits]
     operand = formats[random.integers(len(formats))]
     return Device(partial(golden.matmul, operand=operand, reduction=rule), operand, True, rule)

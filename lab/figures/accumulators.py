@@ -117,7 +117,7 @@ def table(rows: Sequence[Row]) -> Table:
 
 def draw(rows: Sequence[Row], path: Path) -> None:
     """Draw a dot for every row: the error of the product, and the loss of the run."""
-    with picture(path, 2, figsize=(10, 6.4), sharey=True) as (_, panels):
+    with picture(path, 2, figsize=(10, 0.23 * len(rows)), sharey=True) as (_, panels):
         places = np.arange(len(rows))[::-1]
         colours = ["#1b6ca8" if row.operand == BF16 else "#c2571a" for row in rows]
         for axes, values, label in (

@@ -83,7 +83,7 @@ def blocks(device: HostDevice) -> None:
 
 
 def machines(device: HostDevice) -> None:
-    for name in ("staged", "promoted", "nvidia_hopper", "amd_cdna2"):
+    for name in ("staged", "promoted", "nvidia_hopper", "nvidia_hopper_into_fp16", "amd_cdna2"):
         test_accumulations.test_sums_of_every_machine_are_golden_s(device, name)
 
 

@@ -309,12 +309,12 @@ def other_machines(rng: np.random.Generator) -> Iterator[Any]:
         wide = rule.operand_bits == 16
         for fmt in (BF16, FP16, FloatFormat("e3m12", 3, 12)) if wide else (FLOAT8_E4M3FN, FLOAT8_E5M2):
             for m, k, n in ((3, 37, 40), (9, 150, 5), (1, 64, 33), (70, 11, 33)):
-                a, b, totals = draw(rng, fmt, m, k, n)
+                a, b, totals = draw(rng, fmt, m, k, n, rule.outer)
                 yield matmul(a, b, operand=fmt, reduction=rule, initial=totals)
                 yield matmul(a[::-1], b[:, ::-2], operand=fmt, reduction=rule)
                 yield dot(a, b[:, 0], operand=fmt, reduction=rule, initial=totals[:, 0])
             for length in (1, rule.block, 2 * rule.block + 1):
-                a, b, totals = draw_edges(rng, fmt, 40, length, 40)
+                a, b, totals = draw_edges(rng, fmt, 40, length, 40, rule.outer)
                 yield matmul(a, b, operand=fmt, reduction=rule, initial=totals)
     yield matmul(*draw(rng, BF16, 5, 70, 40)[:2], operand=BF16, reduction=EIGHT_STAGES)
     a, b = codes("normal", BF16, (2, 1, 5, 20), rng), codes("special", BF16, (3, 20, 6), rng)

@@ -19,6 +19,7 @@ from .judges import assert_same_bits
 SUMS = np.load(Path(__file__).with_name("h100_sums.npz"))
 SIDE = 8
 HOPPER, HOPPER_8 = accumulators["nvidia_hopper"], accumulators["nvidia_hopper_fp8"]
+INTO_HALF = accumulators["nvidia_hopper_into_fp16"]
 #: TF32 holds every value of bfloat16; its instruction takes 8 products.
 TF32 = replace(HOPPER, block=8, join=replace(HOPPER.join, terms=9))
 
@@ -36,6 +37,8 @@ KEPT = {
     "mma tf32 bfloat16": Kept(BF16, TF32, 4224),
     "wgmma float8_e4m3fn": Kept(FLOAT8_E4M3FN, HOPPER_8, 1408),
     "wgmma float8_e5m2": Kept(FLOAT8_E5M2, HOPPER_8, 1408),
+    "wgmma float16 into float16": Kept(FP16, INTO_HALF, 3520),
+    "mma float16 into float16": Kept(FP16, INTO_HALF, 3520),
 }
 
 
@@ -66,3 +69,21 @@ def test_sums_of_an_h100_tell_another_exponent_of_a_total_of_zero(name, exponent
     operand, rule, _ = KEPT[name]
     wrong = replace(rule, zero_total_exponent=exponent)
     assert any((matmul(a, b, operand=operand, reduction=wrong) != wanted).any() for a, b, wanted in products(name))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"zero_total_exponent": -14},
+        {"zero_exponent": -14},
+        {"join": replace(INTO_HALF.join, fraction_bits=24)},
+        {"join": replace(INTO_HALF.join, fraction_bits=26)},
+        {"join": replace(INTO_HALF.join, rounding="toward_zero")},
+        {"block": 8, "join": replace(INTO_HALF.join, terms=9)},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", ["wgmma float16 into float16", "mma float16 into float16"])
+def test_sums_of_an_h100_in_float16_tell_another_number_of_their_rule(name, wrong):
+    rule = replace(INTO_HALF, **wrong)
+    assert any((matmul(a, b, operand=FP16, reduction=rule) != wanted).any() for a, b, wanted in products(name))

@@ -3,7 +3,7 @@
 import pytest
 
 from golden import FusedSum, accumulators
-from golden.formats import FP32, FloatFormat
+from golden.formats import FP16, FP32, FloatFormat
 from golden.rounding import Rounding
 
 ZERO, DOWN, ODD, EVEN = Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD, Rounding.NEAREST_EVEN
@@ -26,6 +26,18 @@ TENSOR_CORES = {
     "nvidia_blackwell_fp8": (32, 25, 23, OCP_8),
     "deepseek_fp8": (32, 13, 13, OCP_8),
 }
+# The same instructions with totals in float16, rounded to nearest even: products of a block, fraction bits, formats.
+INTO_FLOAT16 = {
+    "nvidia_volta_into_fp16": (4, 23, FLOAT16),
+    "nvidia_turing_into_fp16": (8, 24, FLOAT16),
+    "nvidia_ampere_into_fp16": (8, 24, FLOAT16),
+    "nvidia_ada_into_fp16": (8, 24, FLOAT16),
+    "nvidia_ada_fp8_into_fp16": (16, 13, OCP_8),
+    "nvidia_hopper_into_fp16": (16, 25, FLOAT16),
+    "nvidia_hopper_fp8_into_fp16": (32, 13, OCP_8),
+    "nvidia_blackwell_into_fp16": (16, 25, FLOAT16),
+    "nvidia_blackwell_fp8_into_fp16": (32, 25, OCP_8),
+}
 # AMD before CDNA 3, the same table: products of a tree, its levels, products of an instruction, flushing, formats.
 TREES = {
     "amd_cdna1": (4, 2, 16, "none", FLOAT16),
@@ -47,7 +59,7 @@ def facts(name):
 
 def test_presets_are_those_of_the_tables():
     others = {"x86_vdpbf16ps", "x86_tdpbf16ps", "arm_bfdot", "arm_bfdot_ebf16", "amd_cdna3", "amd_cdna3_fp8"}
-    assert set(accumulators) == {*others, *TENSOR_CORES, *TREES, *BATCHED}
+    assert set(accumulators) == {*others, *TENSOR_CORES, *INTO_FLOAT16, *TREES, *BATCHED}
 
 
 @pytest.mark.parametrize("name", TENSOR_CORES)
@@ -63,6 +75,20 @@ def test_tensor_core_has_the_numbers_of_its_table(name):
     assert rule.stages == ()
     rounded_to = FP32 if result == 23 else FloatFormat("e8m13", 8, 13)
     assert rule.join == FusedSum(products + 1, kept, ZERO, ZERO, rounded_to)
+
+
+@pytest.mark.parametrize("name", INTO_FLOAT16)
+def test_tensor_core_into_float16_has_the_numbers_of_mma_sim(name):
+    products, kept, formats = INTO_FLOAT16[name]
+    rule, width = accumulators[name], 8 if formats == OCP_8 else 16
+    zeros = (None, -133) if name == "nvidia_hopper_into_fp16" else (-126, -126)  # as of its sums in float32
+    assert facts(name) == (
+        width, products, (), None, None, zeros[0], False, "none", None, None, 0x7FFF, formats
+    )  # fmt: skip
+    assert rule.zero_total_exponent == zeros[1]
+    assert rule.stages == ()
+    assert rule.join == FusedSum(products + 1, kept, ZERO, EVEN, FP16)
+    assert rule.outer == FP16
 
 
 @pytest.mark.parametrize("name", TREES)

@@ -56,12 +56,14 @@ def rules(draw: st.DrawFn) -> Any:
         changes["total_reach"] = draw(st.none() | st.integers(1, 40))
         changes["zero_exponent"] = draw(st.none() | st.integers(-1000, 256))
         changes["order"] = draw(st.just(()) | st.permutations(range(rule.block)).map(tuple))
-        changes["flush"] = draw(st.sampled_from(["none", "signed", "positive"]))
+        changes["flush"] = draw(st.sampled_from(["none", "signed", "positive"] if rule.outer == FP32 else ["none"]))
     if draw(st.booleans()):
         changes["provenance"] = Provenance("a machine", "its own", ("float16",), "me", "", "all of it", 'a "word"')
     if draw(st.booleans()):
         odd = FloatFormat("odd one", 8, draw(st.integers(1, 22)))
-        changes["join"] = FusedSum(rule.join.terms, draw(st.integers(1, 40)), "down", "toward_zero", odd)
+        half = draw(st.sampled_from([odd, FP16])) if rule.outer == FP16 else odd
+        changes["join"] = FusedSum(rule.join.terms, draw(st.integers(1, 40)), "down", "toward_zero", half)
+        changes["nan"] = FP32.nan if half == odd else rule.nan
     return replace(rule, **changes)
 
 

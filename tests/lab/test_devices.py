@@ -3,7 +3,7 @@
 import pytest
 
 import golden
-from golden import BF16
+from golden import BF16, FP16, FP32
 from lab.devices.__main__ import main
 from lab.devices.catalogue import DEVICES
 from lab.devices.device import Device
@@ -36,15 +36,19 @@ def test_command_judges_the_named_devices(capsys):
     with pytest.raises(SystemExit):
         main(["no such"])
     assert "NAME: got no such" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--total", "float16"])
+    assert "--total: got float16, must be given with --family" in capsys.readouterr().err
 
 
 def test_member_of_the_family_depends_on_its_number_alone():
     assert member(3).model == member(3).model != member(4).model
     assert len({member(number).model for number in range(50)}) == 50
+    assert {member(number, FP16).model.outer for number in range(50)} == {FP16}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [0, 1, 2, 4, 31])
-def test_random_member_of_the_family_is_found(number):
-    verdict = judged(member(number), verify=20_000)
+@pytest.mark.parametrize(("number", "total"), [*((each, FP32) for each in (0, 1, 2, 4, 31)), (0, FP16), (9, FP16)])
+def test_random_member_of_the_family_is_found(number, total):
+    verdict = judged(member(number, total), verify=20_000)
     assert (verdict.is_wrong, verdict.is_missed) == (False, False), verdict.found.text()

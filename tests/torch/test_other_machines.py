@@ -15,15 +15,15 @@ from golden.torch.settings.reductions import reduction_in
 
 from .oracle import array, normal
 
-RULES = ["nvidia_volta", "nvidia_hopper", "x86_vdpbf16ps", "amd_cdna3", "arm_bfdot"]
+RULES = ["nvidia_volta", "nvidia_hopper", "x86_vdpbf16ps", "amd_cdna3", "arm_bfdot", "nvidia_hopper_into_fp16"]
 OWN = Accumulator(16, 2, FusedSum(3, 12), golden.accumulators["nvidia_volta"].provenance)
 
 
 def exact(a, b, rule, half="bfloat16", operand=None, initial=None):
     """Return the product of two tensors by golden.dot, one result at a time."""
     x, y = (golden.encode(array(each), operand or half) for each in (a, b))
-    start = None if initial is None else golden.encode(golden.quantize(array(initial), half), "float32")
     rule = golden.accumulators[rule] if isinstance(rule, str) else rule
+    start = None if initial is None else golden.encode(golden.quantize(array(initial), half), rule.outer)
     codes = [
         [
             golden.dot(
@@ -56,6 +56,24 @@ def test_linear_by_another_machine_is_goldens_forward_and_backward(rule):
         assert_values(bias.grad, array(torch.ones(1, 5) @ upstream)[0])
 
 
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_machine_in_float16_within_and_around_one_in_float32_is_that_of_each_product(half):
+    x, weight, bias = normal(5, 37, seed=1), normal(4, 37, seed=2), normal(4, seed=3) * 1e5
+    inside, around = "nvidia_hopper_into_fp16", "nvidia_volta"
+    for outer, inner in ((inside, around), (around, inside)):
+        with cstorch.precision(half, reduction=outer):
+            before = F.linear(x, weight, bias)
+            with cstorch.precision(half, reduction=inner):
+                assert_values(F.linear(x, weight, bias), exact(x, weight.T, inner, half, initial=bias))
+            after = F.linear(x, weight, bias)
+        assert_values(before, exact(x, weight.T, outer, half, initial=bias))
+        assert torch.equal(before, after)
+    with cstorch.precision("bfloat16", level=0), cstorch.precision(reduction=inside), cstorch.precision(level=0):
+        by_level = F.linear(x, weight)
+    with cstorch.precision("bfloat16", level=0):
+        assert torch.equal(by_level, F.linear(x, weight))
+
+
 def test_products_by_another_machine_differ_from_those_of_every_level():
     x, y = normal(16, 600, seed=5), normal(600, 16, seed=6)
     results = []
@@ -65,11 +83,11 @@ def test_products_by_another_machine_differ_from_those_of_every_level():
     assert not any(torch.equal(results[-1], each) for each in results[:-1])
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-def test_convolution_by_another_machine_is_the_product_of_its_windows(groups):
+@pytest.mark.parametrize(("groups", "rule"), [(1, "nvidia_hopper"), (2, "nvidia_hopper_into_fp16")])
+def test_convolution_by_another_machine_is_the_product_of_its_windows(groups, rule):
     x, kernel = normal(2, 4, 6, 6, seed=7, grad=True), normal(6, 4 // groups, 3, 3, seed=8, grad=True)
     bias = normal(6, seed=9)
-    with cstorch.precision("bfloat16", reduction="nvidia_hopper"):
+    with cstorch.precision("bfloat16", reduction=rule):
         result = F.conv2d(x, kernel, bias, padding=1, groups=groups)
         result.float().sum().backward()
     windows = F.unfold(x, 3, padding=1).detach()
@@ -77,9 +95,9 @@ def test_convolution_by_another_machine_is_the_product_of_its_windows(groups):
         for group in range(groups):
             rows, part = slice(3 * 2 // groups * group, 6 // groups * (group + 1)), 36 // groups
             columns = windows[item, part * group : part * (group + 1)]
-            wanted = exact(kernel[rows].reshape(-1, part).detach(), columns, "nvidia_hopper")
+            wanted = exact(kernel[rows].reshape(-1, part).detach(), columns, rule)
             with_bias = [
-                exact(kernel[row : row + 1].reshape(1, part).detach(), columns, "nvidia_hopper",
+                exact(kernel[row : row + 1].reshape(1, part).detach(), columns, rule,
                       initial=bias[row].expand(36))
                 for row in range(6)[rows]
             ]  # fmt: skip

@@ -32,8 +32,8 @@ const AccumulatingPath *accumulating(int64_t path) {
 
 FusedSum sum_of(const cbfloat_fused_sum &given) {
     return {static_cast<int>(given.terms),    static_cast<int>(given.fraction_bits), static_cast<int>(given.cut),
-            static_cast<int>(given.rounding), static_cast<int>(given.result_bits),   given.chain != 0,
-            given.interleaved != 0};
+            static_cast<int>(given.rounding), static_cast<int>(given.result_bits),   static_cast<int>(given.result_emin),
+            given.chain != 0,                 given.interleaved != 0};
 }
 
 AccumulatorRule rule_of(const cbfloat_accumulator &given) {

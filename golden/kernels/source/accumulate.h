@@ -9,7 +9,7 @@ struct FusedSum {
     int fraction_bits;  // below the largest exponent's bit; -1: not cut
     int cut;            // cbfloat_mode: toward_zero, down or to_odd
     int rounding;       // cbfloat_mode: nearest_even, toward_zero or to_odd; -1: the sum stays as it is
-    int result_bits;    // fraction bits of what it is rounded to
+    int result_bits, result_emin;  // fraction bits and smallest normal exponent of what it is rounded to
     bool chain, interleaved;
 };
 

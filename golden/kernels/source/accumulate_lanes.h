@@ -24,6 +24,7 @@ constexpr int UNROLLED = 1;
 #define EACH for (int u = 0; u < UNROLLED; u++)
 #endif
 
+constexpr int FLOAT_EMIN = -126;
 constexpr double SMALLEST = 0x1p-126, BEYOND = 0x1p128, SHIFTER = 0x1p52;
 constexpr long long SIGN = -0x7FFFFFFFFFFFFFFF - 1;
 constexpr double LEAST_EXPONENT = -900;  // below that of every product; scales stay normal numbers
@@ -38,10 +39,10 @@ inline V infinity_of(V value) { return with_bits((bits_of(value) & SIGN) | 0x7FF
 // 2 to a whole power from -1022 to 1023.
 inline V power(V exponent) { return with_bits(bits_of(exponent + (SHIFTER + 1023)) << 52); }
 
-// Exponents of values of float32, that of a zero or subnormal one the smallest.
-inline V exponent_of(V value) {
+// Exponents of values of a format, float32 unless told, that of a zero or subnormal one the smallest.
+inline V exponent_of(V value, int emin = FLOAT_EMIN) {
     const Bits field = bits_of(value) >> 52 & 0x7FF;
-    return largest(with_bits(field | bits_of(all(SHIFTER))) - (SHIFTER + 1023), all(-126));
+    return largest(with_bits(field | bits_of(all(SHIFTER))) - (SHIFTER + 1023), all(emin));
 }
 
 inline V odd(V quotient) {
@@ -63,7 +64,7 @@ inline V sum_to_odd(V a, V b) {
     return with_bits((bits_of(sum) + back) | (inexact & 1));
 }
 
-inline V limited(V result) { return choose(magnitude(result) >= BEYOND, infinity_of(result), result); }
+inline V limited(V result, V beyond) { return choose(magnitude(result) >= beyond, infinity_of(result), result); }
 
 inline V normal_to_odd(V exact, int bits) {
     const long long step = 1ll << (52 - bits), rest = step - 1;
@@ -71,21 +72,33 @@ inline V normal_to_odd(V exact, int bits) {
     return with_bits((bits_of(exact) & ~rest) | ((low + rest) & step));  // carries where a bit is lost
 }
 
-inline V rounded(V exact, const FusedSum &sum) {
-    if (sum.rounding == CBFLOAT_NEAREST_EVEN) return to_float(exact);
-    const long long rest = (1ll << (52 - sum.result_bits)) - 1;
-    const V scaled = exact * power(all(126 + sum.result_bits)), back = power(all(-126 - sum.result_bits));
-    const Bits small = magnitude(exact) < SMALLEST;
-    if (sum.rounding == CBFLOAT_TO_ODD)
-        return limited(choose(small, odd(scaled) * back, normal_to_odd(exact, sum.result_bits)));
-    // `+ 0.0`: a negative sum that is lost is +0.
-    return limited(choose(small, truncated(scaled) * back + 0.0, with_bits(bits_of(exact) & ~rest)));
+// To nearest even in a format of at most 51 fraction bits: a double's last place at 2^52 units is one unit.
+inline V nearest(V exact, const FusedSum &sum) {
+    const V exponent = exponent_of(exact, sum.result_emin);
+    const V count = magnitude(exact) * power(sum.result_bits - exponent) + SHIFTER - SHIFTER;
+    const V result = with_bits(bits_of(count) | (bits_of(exact) & SIGN)) * power(exponent - sum.result_bits);
+    return sum.fraction_bits < 0 ? result : result + 0.0;  // a negative sum of cut terms that is lost is +0
 }
 
+inline V rounded(V exact, const FusedSum &sum) {
+    const int emin = sum.result_emin;
+    if (sum.rounding == CBFLOAT_NEAREST_EVEN && emin == FLOAT_EMIN) return to_float(exact);
+    const V beyond = power(all(2 - emin));
+    if (sum.rounding == CBFLOAT_NEAREST_EVEN) return limited(nearest(exact, sum), beyond);
+    const long long rest = (1ll << (52 - sum.result_bits)) - 1;
+    const V scaled = exact * power(all(sum.result_bits - emin)), back = power(all(emin - sum.result_bits));
+    const Bits small = magnitude(exact) < power(all(emin));
+    if (sum.rounding == CBFLOAT_TO_ODD)
+        return limited(choose(small, odd(scaled) * back, normal_to_odd(exact, sum.result_bits)), beyond);
+    // `+ 0.0`: a negative sum that is lost is +0.
+    return limited(choose(small, truncated(scaled) * back + 0.0, with_bits(bits_of(exact) & ~rest)), beyond);
+}
+
+// Where results are flushed, they have the exponents of float32.
 inline V finished(V exact, const FusedSum &sum, Flush flush) {
     if (flush == Flush::none) return rounded(exact, sum);
     if (sum.rounding == CBFLOAT_TO_ODD)  // which leaves small results small
-        return limited(choose(magnitude(exact) < SMALLEST, zero_of(exact), normal_to_odd(exact, sum.result_bits)));
+        return limited(choose(magnitude(exact) < SMALLEST, zero_of(exact), normal_to_odd(exact, sum.result_bits)), all(BEYOND));
     const V result = rounded(exact, sum);
     // With a sign, what is tiny is told with an unbounded exponent: the limit is where rounding reaches the smallest.
     if (flush == Flush::with_sign && sum.rounding == CBFLOAT_NEAREST_EVEN)
@@ -128,7 +141,8 @@ public:
             terms.value[count] = total;
             if (rule_.join.fraction_bits >= 0) EACH {
                     const V of_zero = all(rule_.zero_total_exponent);
-                    terms.exponent[count].v[u] = choose(total.v[u] == 0, of_zero, exponent_of(total.v[u]));
+                    const V of_total = exponent_of(total.v[u], rule_.join.result_emin);
+                    terms.exponent[count].v[u] = choose(total.v[u] == 0, of_zero, of_total);
                 }
             total = sum(rule_.join, 0, 1, wide, count).value;
         }

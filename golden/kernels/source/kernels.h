@@ -20,7 +20,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: whoever loads the library compares it. */
-#define CBFLOAT_KERNELS_VERSION 4
+#define CBFLOAT_KERNELS_VERSION 5
 CBFLOAT_API int cbfloat_kernels_version(void);
 
 /* The rounding modes and the events of the library, in their order, each followed by a space: "nearest_even ... ; inexact
@@ -151,7 +151,7 @@ struct cbfloat_fused_sum {
     int64_t fraction_bits; /* -1: terms are not cut */
     int64_t cut;           /* cbfloat_mode */
     int64_t rounding;      /* cbfloat_mode; -1: not rounded */
-    int64_t result_bits;
+    int64_t result_bits, result_emin; /* fraction bits and smallest normal exponent of what it is rounded to */
     int64_t chain, interleaved; /* 0 or 1 */
 };
 
@@ -168,10 +168,10 @@ struct cbfloat_accumulator {
     int64_t depth; /* products between flushes of the total, a multiple of the block */
     int64_t promote; /* products between promotions; 0: none */
     int64_t operand_emin, operand_bits; /* smallest normal exponent and fraction bits of the operands */
-    int64_t nan;
+    int64_t nan; /* of float32 */
 };
 
-/* Products of float values of the operands' format. `result` holds the totals in float, the initial ones and then the new
+/* Products of float values of the operands' format. `result` holds the totals as floats, the initial ones and then the new
  * ones: batches x M x N, contiguous. In CBFLOAT_DOT, M is 1 and a is (K, N) as b is. All fields are 8 bytes long. */
 struct cbfloat_accumulation {
     int64_t path, threads;

@@ -15,7 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import golden
-from golden.formats import FP32, FloatFormat
+from golden.formats import FloatFormat
 from lab.suites.accumulators.cases import Cases, draw
 from lab.suites.accumulators.judges import JUDGES, Judge, judge_of
 from lab.suites.accumulators.mma_sim import MmaSim
@@ -29,7 +29,8 @@ _SHOWN = 10
 #: Presets whose NaN a judge knows; for the others, any NaN is as good as another.
 _WITH_NAN = ("nvidia", "deepseek", "riscv", "arm")
 #: Where an H100 does not do as MMA-Sim says (tests/golden/test_h100.py), the comparison follows MMA-Sim.
-_MMA_SIM_ZEROS: dict[str, dict[str, Any]] = {"nvidia_hopper": {"zero_exponent": -126, "zero_total_exponent": -126}}
+_MMA_SIM_ZEROS: dict[str, Any] = {"zero_exponent": -126, "zero_total_exponent": -126}
+_OWN_ZEROS = ("nvidia_hopper", "nvidia_hopper_into_fp16")
 
 
 def run_golden(cases: Cases, fmt: FloatFormat, preset: golden.Accumulator) -> np.ndarray:
@@ -43,22 +44,22 @@ def compare(
     """Return how many cases were compared, how many differ, and the first differences in words."""
     rng = np.random.default_rng([seed, *name.encode(), *fmt.name.encode()])
     preset, compared, wrong = golden.accumulators[name], 0, 0
-    if isinstance(judge, MmaSim):
-        preset = replace(preset, **_MMA_SIM_ZEROS.get(name, {}))
-    shown: list[str] = []
+    if isinstance(judge, MmaSim) and name in _OWN_ZEROS:
+        preset = replace(preset, **_MMA_SIM_ZEROS)
+    shown, digits = list[str](), 2 + preset.outer.width // 4
     while compared < count:
-        cases = draw(rng, fmt, judge.m, judge.k, judge.n)
+        cases = draw(rng, fmt, judge.m, judge.k, judge.n, preset.outer)
         got, wanted = run(cases, fmt, preset), judge.results(cases)
         differ = got != wanted
         if not name.startswith(_WITH_NAN):
-            differ &= ~(FP32.is_nan(got) & FP32.is_nan(wanted))
+            differ &= ~(preset.outer.is_nan(got) & preset.outer.is_nan(wanted))
         compared += got.size
         wrong += int(differ.sum())
         for i, j in np.argwhere(differ)[: _SHOWN - len(shown)]:
             a, b = (" ".join(f"{code:x}" for code in codes) for codes in (cases.a[i], cases.b[:, j]))
             shown.append(
-                f"{name}, {fmt}: {a} times {b} plus {cases.totals[i, j]:#010x}: "
-                f"got {got[i, j]:#010x}, must be {wanted[i, j]:#010x}"
+                f"{name}, {fmt}: {a} times {b} plus {cases.totals[i, j]:#0{digits}x}: "
+                f"got {got[i, j]:#0{digits}x}, must be {wanted[i, j]:#0{digits}x}"
             )
         if advance:
             advance(got.size)

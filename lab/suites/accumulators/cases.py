@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import golden
+from golden.code_arrays import code_dtype
 from golden.formats import FP32, FloatFormat
 
 __all__ = ["KINDS", "Cases", "draw", "draw_edges"]
@@ -20,29 +21,31 @@ _ZEROS, _INFINITIES = 0.06, 0.01
 
 
 class Cases(NamedTuple):
-    """Matrices of codes: `a` (M, K), `b` (K, N), `totals` (M, N) in float32."""
+    """Matrices of codes: `a` (M, K), `b` (K, N), `totals` (M, N) in a format of their own."""
 
     a: Codes
     b: Codes
     totals: Codes
 
 
-def draw(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: int) -> Cases:
-    """Draw operands and totals of one random kind."""
+def draw(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: int, total: FloatFormat = FP32) -> Cases:
+    """Draw operands and totals, of the format `total`, of one random kind."""
     kind = str(rng.choice(list(KINDS)))
     a, b = (_operand(rng, fmt, shape, kind) for shape in ((m, k), (k, n)))
     if rng.random() < 0.3 and k > 1:  # the second half undoes the first, nearly
         half = k // 2
         a[:, half : 2 * half] = a[:, :half] ^ rng.integers(0, 2, (m, half), dtype=a.dtype)
         b[half : 2 * half] = np.where(b[:half] == 0, 0, b[:half] ^ fmt.sign_mask).astype(b.dtype)
-    return Cases(a, b, _totals(rng, fmt, a, b, kind))
+    return Cases(a, b, _totals(rng, fmt, a, b, kind, total))
 
 
-def draw_edges(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: int) -> Cases:
-    """Draw zeros, subnormals, and products and totals at and around the smallest normal value of float32."""
+def draw_edges(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: int, total: FloatFormat = FP32) -> Cases:
+    """Draw zeros, subnormals, and products and totals at and around the smallest normal value of the totals' format."""
     numbers = [0, 1, (1 << fmt.fraction_bits) - 1, 1 << fmt.fraction_bits, fmt.one]
     # Squares, and products with one, of powers of two about the smallest normal value and the digits below it.
-    fields = [exponent + fmt.bias for exponent in (-126, -125, -76, -75, -74, -63, -62)]
+    lowest, quarter = total.emin, (total.emin - total.fraction_bits - 2) // 2
+    powers = (lowest, lowest + 1, quarter, quarter + 1, quarter + 2, lowest // 2, lowest // 2 + 1)
+    fields = [exponent + fmt.bias for exponent in powers]
     numbers += [field << fmt.fraction_bits for field in fields if 0 < field < (1 << fmt.exponent_bits) - 1]
     pool = np.array(numbers, np.uint32)
     signs = np.array([0, fmt.sign_mask if fmt.has_negative_zero else 0], np.uint32)
@@ -53,12 +56,15 @@ def draw_edges(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: in
         return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16)
 
     x, y = operand((m, k)), operand((k, n))
-    if fmt.emin <= -76 and rng.random() < 0.7:  # a quarter ulp below the smallest normal value, which is a tie
-        x[: m // 2, 0], y[0, : n // 2] = (exponent + fmt.bias << fmt.fraction_bits for exponent in (-76, -75))
-    smallest = FP32.min_normal
-    totals = rng.choice(np.array([0, 0, 1, smallest - 1, smallest, smallest + 1, FP32.one], np.uint32), (m, n))
-    totals |= rng.choice(np.array([0, FP32.sign_mask], np.uint32), (m, n))
-    return Cases(x, y, totals)
+    if fmt.emin <= quarter and rng.random() < 0.7:  # a quarter ulp below the smallest normal value, which is a tie
+        x[: m // 2, 0], y[0, : n // 2] = (
+            exponent + fmt.bias << fmt.fraction_bits
+            for exponent in (quarter, lowest - total.fraction_bits - 2 - quarter)
+        )
+    smallest = total.min_normal
+    totals = rng.choice(np.array([0, 0, 1, smallest - 1, smallest, smallest + 1, total.one], np.uint32), (m, n))
+    totals |= rng.choice(np.array([0, total.sign_mask], np.uint32), (m, n))
+    return Cases(x, y, totals.astype(code_dtype(total)))
 
 
 def _operand(rng: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int], kind: str) -> Codes:
@@ -80,22 +86,25 @@ def _operand(rng: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int],
     return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16)
 
 
-def _totals(rng: np.random.Generator, fmt: FloatFormat, a: Codes, b: Codes, kind: str) -> Codes:
+def _totals(rng: np.random.Generator, fmt: FloatFormat, a: Codes, b: Codes, kind: str, total: FloatFormat) -> Codes:
     """Return totals about as large as the products, some much smaller or larger, some exactly opposite."""
-    shape = a.shape[0], b.shape[1]
+    shape, dtype, sign = (a.shape[0], b.shape[1]), code_dtype(total), np.uint32(total.sign_mask)
     if kind == "any":
-        codes = rng.integers(0, 1 << 32, shape, dtype=np.uint32)
-        return np.where(rng.random(shape) < _INFINITIES, codes & np.uint32(0x80000000) | np.uint32(FP32.inf), codes)
+        codes = rng.integers(0, 1 << total.width, shape, dtype=np.uint32)
+        infinite = codes & sign | np.uint32(total.inf)
+        return np.where(rng.random(shape) < _INFINITIES, infinite, codes).astype(dtype)
     with np.errstate(all="ignore"):
         x, y = (golden.decode(codes, fmt).astype(np.float64) for codes in (a, b))
         exact = x @ y
         largest = np.abs(x) @ np.abs(y)
-        near = np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1] + 126 + rng.integers(-32, 9, shape)
-        fields = np.clip(near, 0, 254).astype(np.uint32)
-        codes = fields << np.uint32(23) | rng.integers(0, 1 << 23, shape, dtype=np.uint32)
-        codes |= rng.integers(0, 2, shape, dtype=np.uint32) << np.uint32(31)
-        opposite = (-exact).astype(np.float32).view(np.uint32)
+        exponents = np.frexp(np.where(np.isfinite(largest), largest, 1.0))[1]
+        near = exponents + total.bias - 1 + rng.integers(-32, 9, shape)
+        fields = np.clip(near, 0, total.exponent_field_max - 1).astype(np.uint32)
+        codes = fields << np.uint32(total.fraction_bits)
+        codes |= rng.integers(0, 1 << total.fraction_bits, shape, dtype=np.uint32)
+        codes |= rng.integers(0, 2, shape, dtype=np.uint32) << np.uint32(total.width - 1)
+        opposite = golden.encode(-exact, total)
     choice = rng.random(shape)
     codes = np.where(choice < 0.1, opposite, codes)
-    codes = np.where((choice > 0.1) & (choice < 0.2), codes & np.uint32(0x80000000), codes)
-    return np.where(codes & 0x7FFFFFFF > FP32.inf, np.uint32(0), codes).astype(np.uint32)
+    codes = np.where((choice > 0.1) & (choice < 0.2), codes & sign, codes)
+    return np.where(codes & (sign - np.uint32(1)) > total.inf, np.uint32(0), codes).astype(dtype)

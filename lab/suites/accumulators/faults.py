@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from golden import FP32, Accumulator, FloatFormat, FusedSum, Rounding
+from golden import FP16, FP32, Accumulator, FloatFormat, FusedSum, Rounding
 
 __all__ = ["faults_of"]
 
@@ -52,7 +52,7 @@ def _faulty_sums(spec: FusedSum) -> Iterator[tuple[str, FusedSum]]:
         yield "rounding", replace(spec, rounding=Rounding.TOWARD_ZERO)
     elif spec.rounding is not None and spec.result.fraction_bits == 23:
         yield "rounding", replace(spec, rounding=Rounding.NEAREST_EVEN)
-    if spec.result.fraction_bits < 23:
+    if spec.result != FP16 and spec.result.fraction_bits < 23:
         bits = spec.result.fraction_bits + 1
         yield "result", replace(spec, result=FloatFormat(f"e8m{bits}", 8, bits))
     if spec.interleaved:

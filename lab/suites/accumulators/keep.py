@@ -15,7 +15,6 @@ import numpy as np
 
 import golden
 from golden import Accumulator, FloatFormat
-from golden.formats import FP32
 from lab.suites.accumulators.cases import Cases, draw
 from lab.suites.accumulators.faults import faults_of
 from lab.suites.accumulators.judges import JUDGES, Judge, judge_of
@@ -62,7 +61,7 @@ def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: Judge) -> li
     rng = np.random.default_rng([1, *name.encode(), *fmt.name.encode()])
     faults, kept = dict(faults_of(rule)), []
     for _ in range(_ATTEMPTS):
-        cases = draw(rng, fmt, min(judge.m, 16), judge.k, min(judge.n, 16))
+        cases = draw(rng, fmt, min(judge.m, 16), judge.k, min(judge.n, 16), rule.outer)
         options: dict[str, Any] = {"operand": fmt, "initial": cases.totals}
         right = golden.matmul(cases.a, cases.b, reduction=rule, **options)
         shows = {
@@ -72,7 +71,8 @@ def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: Judge) -> li
         while shows and (best := sum(each.astype(int) for each in shows.values())).any():
             i, j = np.unravel_index(np.argmax(best), best.shape)
             kept.append(_asked(judge, cases, int(i), int(j)))
-            if kept[-1].result != right[i, j] and not (FP32.is_nan(right[i, j]) and FP32.is_nan(kept[-1].result)):
+            both_nan = rule.outer.is_nan(right[i, j]) and rule.outer.is_nan(kept[-1].result)
+            if kept[-1].result != right[i, j] and not both_nan:
                 raise ValueError(f"{name}, {fmt}: the judge has {kept[-1].result:#x}, golden {right[i, j]:#x}")
             for fault in [fault for fault, where in shows.items() if where[i, j]]:
                 del shows[fault], faults[fault]
@@ -84,7 +84,7 @@ def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: Judge) -> li
 def _asked(judge: Judge, cases: Cases, i: int, j: int) -> _Kept:
     """Ask the judge for one case, which it gets in the corner of its matrices."""
     a, b = np.zeros((judge.m, judge.k), cases.a.dtype), np.zeros((judge.k, judge.n), cases.b.dtype)
-    totals = np.zeros((judge.m, judge.n), np.uint32)
+    totals = np.zeros((judge.m, judge.n), cases.totals.dtype)
     a[0], b[:, 0], totals[0, 0] = cases.a[i], cases.b[:, j], cases.totals[i, j]
     result = int(judge.results(Cases(a, b, totals))[0, 0])
     return _Kept(cases.a[i].tolist(), cases.b[:, j].tolist(), int(cases.totals[i, j]), result)

@@ -33,7 +33,7 @@ class Instruction(NamedTuple):
 
 _SIXTEEN, _EIGHT, _FNUZ = (FP16, BF16), (FLOAT8_E4M3FN, FLOAT8_E5M2), (FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ)
 _NVIDIA, _AMD = "mmasim.simulator.nv_ptx", "mmasim.simulator.amd"
-_LONG = "m16n8k16.f32.{0}.{0}.f32"
+_LONG, _HALF = "m16n8k16.f32.{0}.{0}.f32", (FP16,)
 
 #: Of each preset; for DeepSeek's, four calls make the partial sum of 128 products, and one more begins the next.
 INSTRUCTIONS = {
@@ -46,6 +46,15 @@ INSTRUCTIONS = {
     "nvidia_hopper_fp8": Instruction(_NVIDIA, "wgmma", "Hopper", "m64n8k32.f32.{0}.{0}", _EIGHT),
     "nvidia_blackwell": Instruction(_NVIDIA, "mma", "Blackwell", _LONG, _SIXTEEN),
     "nvidia_blackwell_fp8": Instruction(_NVIDIA, "mma", "RTX Blackwell", "m16n8k32.f32.{0}.{0}.f32", _EIGHT),
+    "nvidia_volta_into_fp16": Instruction(_NVIDIA, "mma", "Volta", "m8n8k4.f16.{0}.{0}.f16", _HALF, 2),
+    "nvidia_turing_into_fp16": Instruction(_NVIDIA, "mma", "Turing", "m16n8k8.f16.{0}.{0}.f16", _HALF),
+    "nvidia_ampere_into_fp16": Instruction(_NVIDIA, "mma", "Ampere", "m16n8k16.f16.{0}.{0}.f16", _HALF),
+    "nvidia_ada_into_fp16": Instruction(_NVIDIA, "mma", "Ada Lovelace", "m16n8k16.f16.{0}.{0}.f16", _HALF),
+    "nvidia_ada_fp8_into_fp16": Instruction(_NVIDIA, "mma", "Ada Lovelace", "m16n8k32.f16.{0}.{0}.f16", _EIGHT),
+    "nvidia_hopper_into_fp16": Instruction(_NVIDIA, "wgmma", "Hopper", "m64n8k16.f16.{0}.{0}", _HALF),
+    "nvidia_hopper_fp8_into_fp16": Instruction(_NVIDIA, "wgmma", "Hopper", "m64n8k32.f16.{0}.{0}", _EIGHT),
+    "nvidia_blackwell_into_fp16": Instruction(_NVIDIA, "mma", "Blackwell", "m16n8k16.f16.{0}.{0}.f16", _HALF),
+    "nvidia_blackwell_fp8_into_fp16": Instruction(_NVIDIA, "mma", "RTX Blackwell", "m16n8k32.f16.{0}.{0}.f16", _EIGHT),
     "amd_cdna1": Instruction(_AMD, "mfma", "CDNA1", "f32_16x16x16{0}", (FP16,)),
     "amd_cdna1_bf16": Instruction(_AMD, "mfma", "CDNA1", "f32_16x16x8{0}", (BF16,)),
     "amd_cdna2": Instruction(_AMD, "mfma", "CDNA2", "f32_16x16x16{0}", _SIXTEEN),
@@ -82,8 +91,8 @@ class MmaSim:
         if self._is_tree:
             self._unit.a_type = self._unit.b_type = self._torch.float32
 
-    def results(self, cases: Cases) -> NDArray[np.uint32]:
-        """Return the codes in float32 of totals to which the products were added."""
+    def results(self, cases: Cases) -> NDArray[Any]:
+        """Return the codes of totals, in their format, to which the products were added."""
         totals, step = cases.totals, self._unit.k
         if not self._promotes:
             for at in range(0, self.k, step):
@@ -98,15 +107,15 @@ class MmaSim:
                 outer = outer + partial.view(np.float32)
         return np.where(np.isnan(outer), np.uint32(0x7FFFFFFF), outer.view(np.uint32))
 
-    def _call(self, a: NDArray[Any], b: NDArray[Any], totals: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    def _call(self, a: NDArray[Any], b: NDArray[Any], totals: NDArray[Any]) -> NDArray[Any]:
         if self._is_tree:
             sign = np.uint16(0x8000)
             a, b = (np.where(codes & ~sign < self._smallest, np.uint16(0), codes) for codes in (a, b))
         operands = [self._tensor(codes, self._type) for codes in (a, b)]
         if self._is_tree:
             operands = [each.float() for each in operands]
-        made = self._unit(*operands, self._tensor(totals, self._torch.float32))
-        return made.numpy().view(np.uint32)
+        made = self._unit(*operands, self._tensor(totals, self._unit.c_type))
+        return np.asarray(made.numpy().view(totals.dtype))
 
     def _tensor(self, codes: NDArray[Any], dtype: Any) -> Any:
         signed = np.array(codes).view(f"i{codes.itemsize}")
