@@ -60,10 +60,13 @@ class Passing:
             return _is_next(at[position], at[-1])
         return None
 
-    def behind(self, at: Sequence[Any]) -> Value:
-        """Return, in a unit that reads early, whether the next result replaces the number that is read now."""
-        position = self.parameters.reading_position
-        return _is_next(at[position], at[-2]) & ~at[position].fresh
+    def behind(self, at: Sequence[Any], ahead: int = 0) -> Value:
+        """Return, in a unit that reads early, whether the next result replaces the number that is read now.
+
+        With `ahead`, so many cycles before that; the facts about the reader's chunk must be known already.
+        """
+        position = self.parameters.reading_position - ahead
+        return _is_next(at[position], at[-2 - ahead]) & ~at[position].fresh
 
 
 def _is_next(reader: Any, writer: Any) -> Value:

@@ -66,6 +66,8 @@ class LaneGroup(wiring.Component):
         The lanes that are built, by their number in the unit, and their flags; none in a unit without flags.
     register_file : VectorRegisterFile
     passing : Passing
+    passes : Signal
+        State that proofs refer to, where operands take a cycle more: the next result replaces the number that is read.
     copies : dict of int to Signal
         State that proofs refer to: fields of the operation behind a rank.
     """
@@ -94,7 +96,7 @@ class LaneGroup(wiring.Component):
         self.lane_parts = {lane: lane_type(parameters.of_lane(lane)) for lane in built}
         self.flag_parts = {lane: Flags(parameters) for lane in built if parameters.flags}
         self.register_file = VectorRegisterFile(replace(parameters, lanes=count), operation)
-        self.passing = Passing(parameters)
+        self.passing, self.passes = Passing(parameters), Signal()
         self.copies = {
             rank: Signal(data.StructLayout({name: operation[name].shape for name in names}), name=f"copy_{rank}")
             for rank, names in self._needed(operation).items()
@@ -123,7 +125,14 @@ class LaneGroup(wiring.Component):
         ]
         if (written := self.passing.while_read(m, self.at)) is not None:
             m.d.comb += registers.passes_by.eq(written)
-        behind = named(m, "passes_behind", self.passing.behind(self.at)) if parameters.reads_early else None
+        behind = None
+        if parameters.reads_early:
+            # A cycle ahead where there is one, because every lane has its own copies.
+            ahead = parameters.operand_delay
+            behind = named(m, "passes_behind", self.passing.behind(self.at, ahead))
+            if ahead:
+                m.d.sync += self.passes.eq(behind)
+                behind = self.passes
         for place, number in enumerate(self._lanes):
             if number in self.lane_parts:
                 self._connect(m, place, number, at, behind)

@@ -94,7 +94,7 @@ class SteadyVector(wiring.Component):
         m.d.comb += [row.addr.eq(place) for place, row in enumerate(opened.states.rows)]
         chunks = ChunkStates(opened, model)
         conditions = [
-            *_copies(opened),
+            *_copies(opened, self.unit.parameters),
             *_held(self, opened, model),
             *(chunks.on_their_way() if self.unit.parameters.chunk_delay else ()),
             *chunks.in_memory(),
@@ -138,12 +138,16 @@ class More:
     is_legal: Value = field(default_factory=lambda: C(1, 1))
 
 
-def _copies(opened: OpenedVector) -> Iterator[Condition]:
+def _copies(opened: OpenedVector, parameters: Any) -> Iterator[Condition]:
     """Yield that every group knows the operations of the control."""
     for number, group in enumerate(opened.groups):
         for rank, copy in group.copies.items():
             wanted = Cat(Cat(opened.operations[rank][name]) for name, _ in copy.shape())
             yield f"copy {number} {rank}", copy.as_value() == wanted
+        if parameters.reads_early and parameters.operand_delay:
+            reader, writer = opened.operations[parameters.reading_position], opened.operations[-2]
+            same = (reader.register == writer.register) & (reader.partial == writer.partial) & writer.writes
+            yield f"passes {number}", group.passes == same & ~reader.fresh
 
 
 def _held(top: SteadyVector, opened: OpenedVector, model: BeatsAndChunks) -> Iterator[Condition]:
