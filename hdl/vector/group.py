@@ -62,7 +62,7 @@ class LaneGroup(wiring.Component):
 
     Attributes
     ----------
-    lane_parts, flag_parts : dict of int to Component
+    lanes_built, flag_parts : dict of int to Component
         The lanes that are built, by their number in the unit, and their flags; none in a unit without flags.
     register_file : VectorRegisterFile
     passing : Passing
@@ -93,7 +93,7 @@ class LaneGroup(wiring.Component):
         )
         # Without chunks, the odd lanes need only their registers.
         built = [lane for lane in lanes if parameters.has_chunks or lane % 2 == 0]
-        self.lane_parts = {lane: lane_type(parameters.of_lane(lane)) for lane in built}
+        self.lanes_built = {lane: lane_type(parameters.of_lane(lane)) for lane in built}
         self.flag_parts = {lane: Flags(parameters) for lane in built if parameters.flags}
         self.register_file = VectorRegisterFile(replace(parameters, lanes=count), operation)
         self.passing, self.passes = Passing(parameters), Signal()
@@ -134,7 +134,7 @@ class LaneGroup(wiring.Component):
                 m.d.sync += self.passes.eq(behind)
                 behind = self.passes
         for place, number in enumerate(self._lanes):
-            if number in self.lane_parts:
+            if number in self.lanes_built:
                 self._connect(m, place, number, at, behind)
         self._answer(m, at[-1])
         return m
@@ -149,7 +149,7 @@ class LaneGroup(wiring.Component):
             now, raised = raised, [Signal.like(each, name=f"packed_{place}") for place, each in enumerate(raised)]
             m.d.sync += [behind.eq(here) for behind, here in zip(raised, now, strict=True)]
             facts = copied(m, "packed_facts", facts, self.parameters.multiplier)
-        codes = [self.lane_parts[lane].code if lane in self.lane_parts else C(0, WORD_WIDTH) for lane in self._lanes]
+        codes = [self.lanes_built[lane].code if lane in self.lanes_built else C(0, WORD_WIDTH) for lane in self._lanes]
         with m.If(facts.is_result):
             for even in range(0, len(codes), 2):
                 wide, narrow = codes[even], codes[even + 1]
@@ -181,7 +181,7 @@ class LaneGroup(wiring.Component):
 
         In a unit that reads early, its result may pass by what the registers gave a cycle ago.
         """
-        parameters, lane, registers = self.parameters, self.lane_parts[number], self.register_file
+        parameters, lane, registers = self.parameters, self.lanes_built[number], self.register_file
         m.submodules[f"lane_{number}"] = lane
         result_class, stored = registers.result_class[place], registers.numbers[place]
         if behind is not None:

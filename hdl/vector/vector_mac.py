@@ -175,7 +175,7 @@ class VectorMac(wiring.Component):
     @property
     def lane_parts(self) -> dict[int, Any]:
         """The lanes that are built, by their number."""
-        return {number: lane for group in self.groups for number, lane in group.lane_parts.items()}
+        return {number: lane for group in self.groups for number, lane in group.lanes_built.items()}
 
     @property
     def flag_parts(self) -> dict[int, Flags]:
