@@ -15,7 +15,7 @@ from hdl.mac.arrangement import Arrangement
 from hdl.mac.chunks import Chunks
 from hdl.mac.issue import Issue
 from hdl.mac.lane import operand_layout
-from hdl.mac.operands import GROUP, Operands
+from hdl.mac.operands import GROUP, Operands, groups_of
 from hdl.mac.operation import Flight
 from hdl.mac.parameters import MacParameters
 from hdl.mac.results import ResultQueue
@@ -85,9 +85,7 @@ class Control(wiring.Component):
         operand, operation, lanes = operand_layout(parameters.formats), arrangement.operation, arrangement.lanes
         self.flight, self.chunks = Flight(parameters, operation), Chunks(parameters)
         self.results = ResultQueue(parameters, operation, answer)
-        self.operands = [
-            Operands(parameters, arrangement, range(lanes)[start:][:GROUP]) for start in range(0, lanes, GROUP)
-        ]
+        self.operands = [Operands(parameters, arrangement, group) for group in groups_of(lanes)]
         super().__init__(
             {
                 "i": In(stream.Signature(arrangement.beat)),

@@ -15,10 +15,15 @@ from hdl.mac.arrangement import Arrangement
 from hdl.mac.lane import operand_layout, operand_one
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["GROUP", "Operands"]
+__all__ = ["GROUP", "Operands", "groups_of"]
 
 #: Lanes that share copies of the control: a pair, which shares an fp32 accumulator.
 GROUP = 2
+
+
+def groups_of(lanes: int) -> list[range]:
+    """Return the numbers of the lanes of each group."""
+    return [range(lanes)[start:][:GROUP] for start in range(0, lanes, GROUP)]
 
 
 class Operands(wiring.Component):

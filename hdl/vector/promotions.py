@@ -13,7 +13,7 @@ from hdl.cores.copies import copied
 from hdl.cores.words import named, record
 from hdl.mac.arrangement import Arrangement
 from hdl.mac.hazards import WaitsBehindRank
-from hdl.mac.operands import GROUP
+from hdl.mac.operands import GROUP, groups_of
 from hdl.mac.promotions import promotion_rounding, promotions_signature
 from hdl.queue import Queue
 from hdl.vector.parameters import VectorParameters
@@ -95,10 +95,7 @@ class QueuedPromotions(wiring.Component):
         self.spare = Signal(range(-4, parameters.promotions), init=parameters.promotions - 2)
         self.left = Signal(range(parameters.accumulate_latency))
         self.unsettled = Signal()
-        self.waiting_operands = [
-            WaitingOperands(parameters, len(range(parameters.lanes)[start:][:GROUP]))
-            for start in range(0, parameters.lanes, GROUP)
-        ]
+        self.waiting_operands = [WaitingOperands(parameters, len(lanes)) for lanes in groups_of(parameters.lanes)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -16,7 +16,7 @@ from hdl.mac.counters import Counters, connect_counters, counting_ports
 from hdl.mac.flags import Flags
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
-from hdl.mac.operands import GROUP
+from hdl.mac.operands import GROUP, groups_of
 from hdl.mac.ports import Error
 from hdl.mac.widen import widened
 from hdl.parameters import built_from, documented
@@ -167,10 +167,7 @@ class VectorMac(wiring.Component):
     def groups(self) -> list[LaneGroup]:
         """The lanes and their registers, in groups."""
         core, operation = self.parameters.core, pairs_of_lanes(self.parameters.core).operation
-        return [
-            LaneGroup(core, operation, range(core.lanes)[start:][:GROUP], self.lane_type)
-            for start in range(0, core.lanes, GROUP)
-        ]
+        return [LaneGroup(core, operation, lanes, self.lane_type) for lanes in groups_of(core.lanes)]
 
     @property
     def lane_parts(self) -> dict[int, Any]:

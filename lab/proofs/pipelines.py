@@ -140,14 +140,17 @@ def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
 
 
 class _Copies(wiring.Component):
-    """A register in the generic form and as the primitive of an ECP5."""
+    """A register in the generic form and as the primitive of an ECP5, without reset and with it."""
 
     def __init__(self) -> None:
-        super().__init__({"value": In(1), "o": Out(2)})
+        super().__init__({"value": In(1), "o": Out(4)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.comb += self.o.eq(Cat(copied(m, kind, self.value, kind) for kind in ("generic", "ecp5")))
+        forms = [(kind, resets) for resets in (False, True) for kind in ("generic", "ecp5")]
+        m.d.comb += self.o.eq(
+            Cat(copied(m, f"{kind}_{resets}", self.value, kind, resets=resets) for kind, resets in forms)
+        )
         return m
 
 
@@ -159,13 +162,15 @@ def copy_proofs() -> Iterator[Proof]:
 
 
 def _copies(folder: Path) -> str:
-    """Return a formula with a solution if one form differs from the value of the cycle before, also at a reset."""
+    """Return a formula with a solution if one form differs from the value of the cycle before, or 0 if that resets."""
     unit = netlist_of(_Copies(), folder, SEQUENTIAL, (Path(__file__).with_name("trellis_ff.v"),))
     given = {"value": "value", "rst": "rst", "clk": "#b0"}
     now = unit.instance("now", given=given)
     later = unit.instance("later", given=given, held=now.registers)
     o = later.port("o")
-    same = both(*(equal(slice_of(o, place, place), "value") for place in (0, 1)))
+    cleared = "(ite (= rst #b1) #b0 value)"
+    wanted = ("value", "value", cleared, cleared)
+    same = both(*(equal(slice_of(o, place, place), bit) for place, bit in enumerate(wanted)))
     text = "".join(f"(declare-const {name} (_ BitVec 1))\n" for name in ("value", "rst"))
     return text + now.text + later.text + refute(same)
 
