@@ -84,8 +84,10 @@ def conclusion(outcomes: Sequence[Answer]) -> str:
 
 
 def note(outcomes: Sequence[Answer]) -> str:
-    """Return the conclusion and the versions of the solvers."""
-    return f"{conclusion(outcomes)}. Versions: {_engines(outcomes)}."
+    """Return the conclusion, the versions of the solvers, and how many formulas an earlier run has solved."""
+    earlier = sum(one.cached for one in outcomes)
+    told = f" An earlier run had solved {earlier:,} of these formulas with the same engine." if earlier else ""
+    return f"{conclusion(outcomes)}. Versions: {_engines(outcomes)}.{told}"
 
 
 def summary(outcomes: Sequence[Answer]) -> Figures:
