@@ -81,7 +81,7 @@ BENCHES: dict[Kind, Bench] = complete(
         Kind.MX_QUANTIZER: Bench(_blocks, explain_block, Part.CONVERTERS, 0),
         Kind.MAC: Bench(reduction_scenarios, explain_reduction, Part.MAC, 1, {}, {"": "result"}),
         Kind.VECTOR: Bench(reduction_scenarios, explain_vector, Part.VECTOR, 2),
-        Kind.MATRIX: Bench(reduction_scenarios, explain_matrix, Part.VECTOR, 2),
+        Kind.MATRIX: Bench(reduction_scenarios, explain_matrix, Part.MATRIX, 2),
     },
     (kind for kind in Kind if kind.core is kind),
 )
