@@ -67,7 +67,7 @@ def _conversions(core: FloatConverter, port: Port, seed: int, unit: str, effort:
 
 
 def _blocks(core: MxQuantizer, port: Port, seed: int, unit: str, effort: float) -> Prepared:
-    names = [core.source.name, core.element.name]
+    names = [core.source.name, core.plan.element.name]
     return block_scenarios(core, port, generator_for(seed, unit), effort), required_block_bins(core), names
 
 
