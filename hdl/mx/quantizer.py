@@ -29,7 +29,7 @@ _OUT_OF = 2
 
 @documented(MxParameters)
 class MxQuantizer(wiring.Component):
-    """Quantise values in blocks that share a scale, as `golden.mx.quantize` (NUMERICS, microscaling).
+    """Quantise values in blocks that share a scale (OCP microscaling, as `golden.mx.quantize`).
 
     Scales are powers of two of OCP's rule. Of NVFP4 they are those of the recipe ``triton_nvfp4``, and the scale of the
     tensor is a power of two, which comes with the values.
