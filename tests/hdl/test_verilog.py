@@ -23,6 +23,7 @@ from golden import (
     Reduction,
 )
 from golden.formats import HALF_FORMATS, WIDE_FORMATS
+from golden.mx import NVFP4
 from hdl import FloatConverter, MultiplyAccumulate, MxQuantizer, VectorMac
 from hdl.axi_stream import AxiStreamMac
 from hdl.catalogue import released
@@ -86,6 +87,10 @@ COMMANDS = {
         lambda: MxQuantizer(
             source=FP16, element=FLOAT4_E2M1FN, block=16, lanes=16, rounding="stochastic", random_bits=4
         ),
+    ),
+    "mx-quantize-nvfp4": (
+        "mx-quantize --element nvfp4 --block 16 --lanes 4",
+        lambda: MxQuantizer(element=NVFP4, block=16, lanes=4),
     ),
     "mac-axi-stream-without-flags": (
         "mac-axi-stream --levels 0 --no-flags",
