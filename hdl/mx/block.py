@@ -9,7 +9,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.conversion import Convert
-from hdl.mx.numbers import TENSOR_EXPONENT, NumberPlan, NumberScale, Quotient
+from hdl.mx.number_plan import TENSOR_EXPONENT, NumberPlan
+from hdl.mx.number_scaling import NumberScale, Quotient
 from hdl.mx.plan import SCALE_WIDTH, BlockPlan
 from hdl.mx.scaling import Divide, Scale, largest_of
 

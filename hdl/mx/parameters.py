@@ -10,7 +10,7 @@ from golden.mx import NVFP4, BlockFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding
 from hdl.cores.specials import check_format
 from hdl.definitions import Definition, Format, PowerOfTwo, RandomBits, shown
-from hdl.mx.numbers import NumberPlan
+from hdl.mx.number_plan import NumberPlan
 from hdl.mx.plan import BlockPlan
 from hdl.parameters import Parameters
 

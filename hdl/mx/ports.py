@@ -6,7 +6,7 @@ from typing import Any
 
 from amaranth.lib import data
 
-from hdl.mx.numbers import TENSOR_EXPONENT, NumberPlan
+from hdl.mx.number_plan import TENSOR_EXPONENT, NumberPlan
 from hdl.mx.parameters import MxParameters
 from hdl.mx.plan import SCALE_WIDTH
 

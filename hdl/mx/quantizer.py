@@ -12,7 +12,8 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.cores.conversion import conversion_cores
 from hdl.mx.block import divider, measured, scale_finder
-from hdl.mx.numbers import SCALE_RANKS, TENSOR_EXPONENT, NumberPlan, Quotient
+from hdl.mx.number_plan import TENSOR_EXPONENT, NumberPlan
+from hdl.mx.number_scaling import SCALE_RANKS, Quotient
 from hdl.mx.parameters import MxParameters
 from hdl.mx.ports import element_beat_layout, value_beat_layout
 from hdl.mx.scaling import largest_of

@@ -19,7 +19,7 @@ from pathlib import Path
 from golden.formats import BF16, FP32, FloatFormat
 from golden.mx import NVFP4
 from hdl.mx.block import QuantizeBlock
-from hdl.mx.numbers import TENSOR_EXPONENT, NumberPlan
+from hdl.mx.number_plan import TENSOR_EXPONENT, NumberPlan
 from lab.netlists.netlist import Netlist
 from lab.netlists.yosys import netlist_of
 from lab.proofs.by_interval import decode, rounding

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from golden import FloatFormat, Rounding, decode, encode, mx
 from golden.arrays.checks import code_dtype
 from hdl import MxQuantizer
-from hdl.mx.numbers import NumberPlan
+from hdl.mx.number_plan import NumberPlan
 from sim.fields import Fields
 from sim.port import Port
 from sim.scenario import Scenario

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from golden import FloatFormat, decode, encode, mx
 from golden.arrays.checks import code_dtype
 from hdl import MxQuantizer
-from hdl.mx.numbers import TENSOR_EXPONENT
+from hdl.mx.number_plan import TENSOR_EXPONENT
 from sim.stimulus.coverage import classes, count_bins, rounding_cases
 from sim.stimulus.operands import Codes
 from sim.stimulus.resets import required_resets

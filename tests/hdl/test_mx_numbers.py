@@ -12,7 +12,7 @@ from golden import BF16, CB16, CBFLOAT16, FLOAT4_E2M1FN, FLOAT8_E4M3FN, FP16, FP
 from golden.arrays.checks import code_dtype
 from hdl import MxQuantizer
 from hdl.mx.block import QuantizeBlock
-from hdl.mx.numbers import NumberPlan
+from hdl.mx.number_plan import NumberPlan
 from sim.stimulus.mx_numbers import RECIPE, values_of
 from tools.compiled import Compiled
 
