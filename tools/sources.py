@@ -68,10 +68,9 @@ def hash_of(source: str, root: Path = ROOT) -> str:
         16 hexadecimal digits; empty if there is no such module or unit.
     """
     if unit := unit_of(source):
-        files = (root / each.relative_to(ROOT) for each in (RELEASED, MEASURED))
         known: dict[str, str] = {}
-        for file in files:  # a unit that is both is known by its Verilog without the header
-            known |= json.loads(file.read_text(encoding="utf-8"))
+        for file in (RELEASED, MEASURED):  # a unit that is both is known by its Verilog without the header
+            known |= json.loads((root / file.relative_to(ROOT)).read_text(encoding="utf-8"))
         return known.get(unit, "")
     files = files_of(source, root)
     digest = hashlib.sha256()

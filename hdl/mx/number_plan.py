@@ -137,7 +137,7 @@ class NumberPlan:
         largest, places = self.largest_element, {}
         for code in range(1, 3 << self.scale.fraction_bits):
             below, above = value_of(self.scale, code - 1), value_of(self.scale, code)
-            reaches = partial(_reaches, lambda number: number / largest, below, above, code)
+            reaches = partial(_reaches, 1 / largest, below, above, code)
             places[code] = self._least(reaches, (below + above) / 2 * largest)
         return places
 
@@ -150,7 +150,7 @@ class NumberPlan:
             factor = _in_float32(1 / scale)
             for code in range(1, self.element.max_finite + 1):
                 below, above = value_of(self.element, code - 1), value_of(self.element, code)
-                reaches = partial(_reaches, lambda number, factor=factor: number * factor, below, above, code)
+                reaches = partial(_reaches, factor, below, above, code)
                 places[code, fraction] = self._least(reaches, (below + above) / 2 * scale)
         return places
 
@@ -215,9 +215,7 @@ def value_of(fmt: FloatFormat, code: int) -> Fraction:
     return significand * _power(max(field, 1) - fmt.bias - fmt.fraction_bits)
 
 
-def _reaches(
-    scaled: Callable[[Fraction], Fraction], below: Fraction, above: Fraction, code: int, number: Fraction
-) -> bool:
-    """Return whether a number, scaled in float32, rounds to nearest even to `above`, which has a code, or beyond it."""
-    result, middle = _in_float32(scaled(number)), (below + above) / 2
+def _reaches(factor: Fraction, below: Fraction, above: Fraction, code: int, number: Fraction) -> bool:
+    """Return whether a number times a factor, in float32, rounds to nearest even to `above`, of a code, or beyond."""
+    result, middle = _in_float32(number * factor), (below + above) / 2
     return result > middle or (result == middle and code % 2 == 0)

@@ -13,6 +13,7 @@ The specification divides and multiplies by the floating-point theory of SMT-LIB
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -111,7 +112,7 @@ def element_formula(netlist: Netlist, plan: NumberPlan) -> str:
     """Return a formula with a solution if an element of a block of two values is wrong beside its scale."""
     text, scale, element = _values(netlist, plan), plan.scale, plan.element
     text += define("divisor", _SINGLE, round_to(_SINGLE, decode("scale", scale, DOUBLE)))
-    one, zero = number(1, _SINGLE), f"(_ +zero {_SINGLE.exponent_bits} {_SINGLE.precision})"
+    one, zero = number(Fraction(1), _SINGLE), f"(_ +zero {_SINGLE.exponent_bits} {_SINGLE.precision})"
     text += define("factor", _SINGLE, f"(ite (fp.isZero divisor) {zero} (fp.div RNE {one} divisor))")
     text += define("magnitude", DOUBLE, round_to(DOUBLE, "(fp.mul RNE code_in_float32 factor)"))
     sign = sign_bit("code", plan.source)

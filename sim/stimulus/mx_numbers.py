@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from golden import FloatFormat, decode, encode, mx
 from golden.arrays.checks import code_dtype
 from hdl import MxQuantizer
-from hdl.mx.number_plan import TENSOR_EXPONENT
+from hdl.mx.number_plan import TENSOR_EXPONENT, NumberPlan
 from sim.stimulus.coverage import classes, count_bins, rounding_cases
 from sim.stimulus.operands import Codes
 from sim.stimulus.resets import required_resets
@@ -37,6 +37,11 @@ _ROUNDS = 2
 _FURTHEST = 2
 _BITS = TENSOR_EXPONENT.width
 _LEAST, _MOST = -(1 << _BITS - 1), (1 << _BITS - 1) - 1
+
+
+def _plan_of(unit: MxQuantizer) -> NumberPlan:
+    assert isinstance(unit.plan, NumberPlan)
+    return unit.plan
 
 
 def values_of(codes: Codes, source: FloatFormat) -> NDArray[np.float32]:
@@ -70,7 +75,7 @@ def _with_neighbours(codes: Codes, source: FloatFormat, rng: np.random.Generator
 
 def around_quotients(unit: MxQuantizer, rng: np.random.Generator) -> Codes:
     """Return blocks for each scale, of values around those whose quotient is an element or between two of them."""
-    elements, scales = _numbers(unit.plan.element), np.tile(_numbers(unit.plan.scale)[1:], _ROUNDS)
+    elements, scales = _numbers(_plan_of(unit).element), np.tile(_numbers(_plan_of(unit).scale)[1:], _ROUNDS)
     points = np.concatenate([elements[1:], (elements[:-1] + elements[1:]) / 2])
     chosen = rng.choice(points, (len(scales), unit.block - 1)) * scales[:, np.newaxis]
     largest = scales[:, np.newaxis] * elements[-1]
@@ -81,7 +86,7 @@ def around_quotients(unit: MxQuantizer, rng: np.random.Generator) -> Codes:
 
 def around_scales(unit: MxQuantizer, rng: np.random.Generator) -> Codes:
     """Return blocks whose largest magnitude is around those between two scales."""
-    elements, scales = _numbers(unit.plan.element), _numbers(unit.plan.scale)
+    elements, scales = _numbers(_plan_of(unit).element), _numbers(_plan_of(unit).scale)
     between = np.repeat((scales[:-1] + scales[1:]) / 2 * elements[-1], 2 * _FURTHEST + 1)
     codes = _placed(between[:, np.newaxis] * np.append(1.0, rng.random(unit.block - 1) / 2), unit.source, rng)
     codes[:, :1] = _with_neighbours(codes[:, :1], unit.source, rng)
@@ -100,7 +105,7 @@ def quantized(
     scales, elements = np.zeros(len(values), np.uint8), np.zeros(values.shape, np.uint8)
     for exponent in np.unique(exponents):
         its = exponents == exponent
-        found = mx.quantize(values[its], unit.element, scale=RECIPE, tensor_scale=float(2.0**exponent))
+        found = mx.quantize(values[its], _plan_of(unit).blocks, scale=RECIPE, tensor_scale=float(2.0**exponent))
         scales[its], elements[its] = found.scales[:, 0], found.codes
     return scales, elements
 
@@ -109,7 +114,7 @@ def number_bins(
     unit: MxQuantizer, given: Codes, exponents: NDArray[np.int64], scales: Codes, codes: Codes
 ) -> Counter[str]:
     """Count kinds of blocks; and for each value of a block with a scale its class, its element's, and how it rounds."""
-    source, scale, element = unit.source, unit.plan.scale, unit.plan.element
+    source, scale, element = unit.source, _plan_of(unit).scale, _plan_of(unit).element
     kinds, values = classes(given, source), values_of(given.astype(code_dtype(source)), source).astype(np.float64)
     has_nan, has_infinity = (np.isin(kinds, names).any(-1) for names in (["nan", "signalling"], ["infinity"]))
     block = np.select(
@@ -141,6 +146,6 @@ def required_number_bins(unit: MxQuantizer) -> set[str]:
     # A tie beside the one subnormal element becomes 0 or normal.
     required |= {f"value/subnormal/{case}" for case in ("exact", "below_half", "above_half")}
     required |= {f"value/zero/{case}" for case in ("exact", "below_half", "tie")}
-    if unit.source.fraction_bits > 2 * unit.plan.scale.fraction_bits + 2:
+    if unit.source.fraction_bits > 2 * _plan_of(unit).scale.fraction_bits + 2:
         required.add("value/other_than_the_quotient")
     return required
