@@ -8,5 +8,6 @@ for data near 1. Gradients pass a rounding unchanged (straight through); they ma
 """
 
 from golden.torch.products.functions.blocks import fake_quantize, linear
+from golden.torch.products.functions.layers import Linear, convert
 
-__all__ = ["fake_quantize", "linear"]
+__all__ = ["Linear", "convert", "fake_quantize", "linear"]
