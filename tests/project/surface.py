@@ -99,7 +99,10 @@ GOOD: dict[str, dict[str, Any]] = {
     "golden.torch.grouped_mm": {"mat_a": torch.ones(1, 2, 3), "mat_b": torch.ones(1, 3, 2)},
     "golden.torch.scaled_dot_product_attention": {"query": _HEADS, "key": _HEADS, "value": _HEADS},
     "golden.torch.summarize_scalar": {"value": 1.0},
-    "golden.torch.mx": {"x": _ROW, "weight": _ROW, "element": "float8_e4m3fn"},
+    "golden.torch.mx": {
+        "x": _ROW, "weight": _ROW, "element": "float8_e4m3fn", "model": nn.Linear(2, 2), "in_features": 2,
+        "out_features": 2,
+    },
     "golden.torch.backend": {"backend_type": BackendType.CPU},
     "golden.torch.optim": {
         "params": [_PARAMETER], "lr": 0.1, "optimizer_type": "SGD", "kwargs": {}, "learning_rate": 0.1,

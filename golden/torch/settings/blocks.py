@@ -71,9 +71,10 @@ class Blocks:
         random: Randomness | None = None,
     ) -> None:
         fmt, whole = as_block_format(element, "element")
-        if whole is not None and block not in (None, whole.block):
-            raise ValueError(f"block: got {block!r}, must be {whole.block} for {whole}, or left out")
         usual = (BLOCK, OCP_FLOOR) if whole is None else (whole.block, whole.recipe)
+        size = usual[0] if block is None else check_count(block, "block")
+        if whole is not None and size != whole.block:
+            raise ValueError(f"block: got {block!r}, must be {whole.block} for {whole}, or left out")
         mode = as_rounding(rounding, "rounding")
         if not isinstance(random, Randomness | None):
             raise TypeError(f"random: got {random!r}, must be a golden.Randomness or None")
@@ -81,7 +82,7 @@ class Blocks:
             raise ValueError(f"random: got {random}, must be None: only rounding='stochastic' takes random bits")
         vars(self).update(
             element=fmt if whole is None else whole,
-            block=check_count(usual[0] if block is None else block, "block"),
+            block=size,
             scale=as_recipe(usual[1] if scale is None else scale, fmt, whole).name,
             rounding=mode,
             random=(random or Randomness()) if mode is Rounding.STOCHASTIC else None,

@@ -82,7 +82,10 @@ class Linear(nn.Linear):
             check_count(value, argument, 0)
         check_flags(bias=bias)
         with naming("in_features, out_features, device, dtype"):
-            super().__init__(in_features, out_features, bias, device, dtype)
+            try:
+                super().__init__(in_features, out_features, bias, device, dtype)
+            except AssertionError as error:  # of a PyTorch without CUDA
+                raise ValueError(str(error)) from None
         _set(self, given, random)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:

@@ -42,7 +42,7 @@ def rounded(values: NDArray[np.float32], blocks: Blocks, axis: int) -> NDArray[n
     scales, codes, *of_tensor = mx.quantize(given, blocks.element, block=block, **options)
     if of_tensor and np.isnan(of_tensor[0]):
         return np.full_like(given, np.nan)[..., :length]
-    result = mx.dequantize(scales, codes, blocks.element, tensor_scale=of_tensor[0] if of_tensor else None)
+    result = mx.dequantize(scales, codes, blocks.element, tensor_scale=float(of_tensor[0]) if of_tensor else None)
     finite = np.isfinite(given).reshape(*scales.shape, block).all(axis=-1)
     if not finite.all():
         result = np.where(np.repeat(finite, block, axis=-1), result, np.float32(np.nan))
