@@ -31,7 +31,7 @@ from golden.formats import (
     SIXTEEN_BIT_FORMATS,
     FloatFormat,
 )
-from golden.mx import NVFP4, BlockFormat
+from golden.mx.recipes import NVFP4, BlockFormat
 from golden.rounding import Rounding
 from hdl.axi_stream import AxiStreamMac, AxiStreamParameters
 from hdl.converter import DEPTHS as CONVERTER_DEPTHS

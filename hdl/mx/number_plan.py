@@ -20,7 +20,7 @@ from amaranth import Cat, Module, Mux, Shape, Value
 from amaranth.lib import data
 
 from golden.formats import FP32, FloatFormat
-from golden.mx import BlockFormat
+from golden.mx.recipes import BlockFormat
 from golden.rounding import Rounding
 from hdl.cores.conversion_plan import ConversionPlan
 from hdl.cores.words import named

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from golden.formats import FP32, FloatFormat
-from golden.mx import NVFP4, BlockFormat
+from golden.mx.recipes import NVFP4, BlockFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding
 from hdl.cores.specials import check_format
 from hdl.definitions import Definition, Format, PowerOfTwo, RandomBits, shown

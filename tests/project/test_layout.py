@@ -22,6 +22,8 @@ BESIDE_THE_ROOMS = {
 }
 FORBIDDEN_IN_GOLDEN = {"hdl", "amaranth", "cocotb", "torch", *ROOMS}
 SHARED_WITH_HDL = {"golden.formats", "golden.flags", "golden.nearest", "golden.reduction", "golden.rounding"}
+#: Names of another module that are parameters, too.
+NAMES_SHARED_WITH_HDL = {"golden.mx.recipes": {"NVFP4", "BlockFormat"}}
 #: The arithmetic that the lowest room may import: none.
 SHARED_WITH_TOOLS = {"golden.formats", "hdl.simulation", "hdl.verilog"}
 #: The golden model's side of the self-test, and the command that brings both sides together.
@@ -189,7 +191,23 @@ def test_folders_that_import_each_other_are_found() -> None:
 
 def test_hdl_shares_only_parameters_with_golden() -> None:
     # Shared arithmetic could hide one mistake in both.
-    assert offenders(python_files("hdl"), lambda path: beyond(path, ("golden",), SHARED_WITH_HDL)) == {}
+    shared = SHARED_WITH_HDL | set(NAMES_SHARED_WITH_HDL)
+    assert offenders(python_files("hdl"), lambda path: beyond(path, ("golden",), shared)) == {}
+
+
+def test_hdl_shares_only_formats_of_blocks_with_the_recipes_of_golden() -> None:
+    def found_in(path: Path) -> set[str]:
+        imports = (
+            each for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(each, ast.ImportFrom)
+        )
+        return {
+            alias.name
+            for each in imports
+            for alias in each.names
+            if alias.name not in NAMES_SHARED_WITH_HDL.get(each.module or "", {alias.name})
+        }
+
+    assert offenders(python_files("hdl"), found_in) == {}
 
 
 def test_hdl_does_not_need_the_testbench() -> None:
