@@ -165,6 +165,11 @@ def _with_bits(line: str | None, random: Randomness | None, branch: int) -> str 
     return str(Blocks.parse(line).with_random(branched(random, branch)))
 
 
+def _check_axes(argument: str, tensor: torch.Tensor) -> None:
+    if not tensor.ndim:
+        raise ValueError(f"{argument}: got a tensor of shape (), must have an axis for the blocks to lie along")
+
+
 def fake_quantize(
     x: torch.Tensor,
     element: FloatFormat | BlockFormat | str | None,
@@ -222,8 +227,7 @@ def fake_quantize(
     given = roundings(element, gradient_element, block, scale, rounding, gradient_scale, gradient_rounding)
     if not isinstance(axis, int) or isinstance(axis, bool):
         raise TypeError(f"axis: got {axis!r}, must be an int")
-    if not x.ndim:
-        raise ValueError("x: got a tensor of shape (), must have an axis for the blocks to lie along")
+    _check_axes("x", x)
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis: got {axis}, must be {-x.ndim} to {x.ndim - 1} for a tensor of shape {tuple(x.shape)}")
     bits = _random_of(given, random)
@@ -285,6 +289,8 @@ def linear_of_blocks(
     random: Randomness | None,
 ) -> torch.Tensor:
     """`linear` by these blocks, with the random bits of the call where they are stochastic."""
+    for name, each in (("x", x), ("weight", weight)):
+        _check_axes(name, each)
     rows = _rounded(x, _with_bits(given.operands, random, _TENSOR), None)
     columns = _rounded(weight, _with_bits(given.operands, random, _WEIGHT), None)
     result = exact_linear(rows, columns, bias)
