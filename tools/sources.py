@@ -2,7 +2,8 @@
 
 The files are the closure of the program's imports, at the top of a file or inside a function, with the C++ and
 templates beside them. The program's own files do not count, nor do comments and docstrings. For the RTL, its generated
-Verilog counts: the hash changes with the Verilog of any released unit, or of the one unit measured on an FPGA.
+Verilog counts: the hash changes with the Verilog of any released unit, or of the one unit measured on an FPGA. Where a
+program runs converters and cores of arithmetic alone, their files count instead, as it may run formats of no unit.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ RELEASED = ROOT / "hdl" / "released.json"
 #: The hash of the Verilog of every unit that is measured on an FPGA; a test compares it, too.
 MEASURED = ROOT / "hdl" / "measured.json"
 _UNIT = "hdl:"
+#: Arithmetic without state, and what makes or runs netlists of it: the latter does not count by itself.
+_ARITHMETIC = ("hdl.converter", "hdl.cores.", "hdl.float_shape")
+_MAKERS = ("hdl.definitions", "hdl.parameters", "hdl.pipeline", "hdl.simulation.", "hdl.verilog")
+_ON_THE_WAY = ("hdl/", "hdl.cores/")
 _PROJECT = {"golden", "hdl", "lab", "sim", "tests", "tools"}
 _C = (".cpp", ".cu", ".h")
 _BESIDE = (*_C, ".css", ".jinja", ".js", ".json", ".yaml")
@@ -89,7 +94,8 @@ def files_of(source: str, root: Path = ROOT) -> Mapping[str, str]:
     # A package as a whole comes after the same on the way: it holds more.
     for module in sorted(reached, key=lambda module: not module.endswith("/")):
         files |= _files(module, root)
-    return files
+    verilog = RELEASED.relative_to(ROOT).as_posix()
+    return {name: code for name, code in files.items() if name == verilog or verilog not in files or name[:3] != "hdl"}
 
 
 @cache
@@ -106,7 +112,7 @@ def _reached_from(module: str, root: Path) -> frozenset[str]:
     Such a package is run, but the names that it hands on count only where they are used.
     """
     path = _path(module.rstrip("/"), root)
-    if path is None or module.startswith("hdl"):
+    if path is None or (module.startswith("hdl") and not module.startswith(_ARITHMETIC)):
         return frozenset()
     if module.endswith("/"):
         about = [node for node in _tree(path).body if _is_about(node)]
@@ -121,10 +127,11 @@ def _reached_from(module: str, root: Path) -> frozenset[str]:
 @cache
 def _files(module: str, root: Path) -> Mapping[str, str]:
     """Return the code of a module that counts: none for a program, the Verilog for the RTL."""
-    path = root / RELEASED.relative_to(ROOT) if module.startswith("hdl") else _path(module.rstrip("/"), root)
-    if path is None or not module.startswith(("golden", "hdl")):
+    is_unit = module.startswith("hdl") and not module.startswith(_ARITHMETIC)
+    path = root / RELEASED.relative_to(ROOT) if is_unit else _path(module.rstrip("/"), root)
+    if path is None or not module.startswith(("golden", "hdl")) or module.startswith((*_MAKERS, *_ON_THE_WAY)):
         return {}
-    if module.endswith("/") and module.startswith("golden"):
+    if module.endswith("/"):
         apart = (ast.Import, ast.ImportFrom, ast.Expr)
         own = [ast.unparse(node) for node in _tree(path).body if not isinstance(node, apart) and not _is_about(node)]
         return {path.relative_to(root).as_posix(): "\n".join(own)} if own else {}

@@ -28,12 +28,9 @@ from rich.table import Column, Table
 
 from golden import kernels
 from lab.evidence.publish import publish
+from lab.exhaustive import converters, modes, quantisers, steps
 from lab.exhaustive.check import Check, run
-from lab.exhaustive.converters import converter_checks
 from lab.exhaustive.kept import Finding, Findings, oldest, source_now
-from lab.exhaustive.modes import mode_checks
-from lab.exhaustive.quantisers import quantiser_checks
-from lab.exhaustive.steps import sampled_rounded_checks, sampled_step_checks, tiny_rounded_checks, tiny_step_checks
 from tools.evidence import Means, Part, Record, note
 from tools.interrupts import ending_on_interrupt
 
@@ -48,26 +45,26 @@ def _jobs(text: str) -> int:
 
 def _groups() -> dict[str, list[Check]]:
     return {
-        "quantisers": quantiser_checks(),
-        "netlists": converter_checks(),
-        "modes": mode_checks(),
-        "tiny-steps": tiny_step_checks(),
-        "rounded-steps": [*tiny_rounded_checks(), *sampled_rounded_checks()],
-        "steps": sampled_step_checks(),
+        "quantisers": quantisers.quantiser_checks(),
+        "netlists": converters.converter_checks(),
+        "modes": modes.mode_checks(),
+        "tiny-steps": steps.tiny_step_checks(),
+        "rounded-steps": [*steps.tiny_rounded_checks(), *steps.sampled_rounded_checks()],
+        "steps": steps.sampled_step_checks(),
     }
 
 
 #: Characters in a line, unless a terminal says.
 _FILE_WIDTH = 130
 
-#: The part that each group judges, the means, and the limits of the evidence.
+#: The module of each group, the part that it judges, the means, and the limits of the evidence.
 _EVIDENCE = {
-    "quantisers": (Part.KERNELS, Means.EVERY_INPUT, ""),
-    "netlists": (Part.CONVERTERS, Means.EVERY_INPUT, ""),
-    "modes": (Part.CONVERTERS, Means.EVERY_INPUT, "but random numbers"),
-    "tiny-steps": (Part.STEP, Means.EVERY_INPUT, "of tiny formats"),
-    "rounded-steps": (Part.STEP, Means.SAMPLED, "in every rounding mode"),
-    "steps": (Part.STEP, Means.SAMPLED, ""),
+    "quantisers": (quantisers, Part.KERNELS, Means.EVERY_INPUT, ""),
+    "netlists": (converters, Part.CONVERTERS, Means.EVERY_INPUT, ""),
+    "modes": (modes, Part.CONVERTERS, Means.EVERY_INPUT, "but random numbers"),
+    "tiny-steps": (steps, Part.STEP, Means.EVERY_INPUT, "of tiny formats"),
+    "rounded-steps": (steps, Part.STEP, Means.SAMPLED, "in every rounding mode"),
+    "steps": (steps, Part.STEP, Means.SAMPLED, ""),
 }
 
 #: Groups that run when none is named.
@@ -158,13 +155,13 @@ def _note(findings: Sequence[Finding], groups: Mapping[str, Sequence[Check]]) ->
     for group, checks in groups.items():
         if checks and all(check.name in found for check in checks):
             its = [found[check.name] for check in checks]
-            unit, kind, limit = _EVIDENCE[group]
+            module, unit, kind, limit = _EVIDENCE[group]
             count, wrong = (sum(getattr(one.outcome, name) for one in its) for name in ("count", "wrong"))
             first = oldest(its)
             record = Record(unit, kind, count, "inputs", wrong, limit)
             tools.append(f"exhaustive-{group}")
             seconds = round(sum(one.seconds for one in its))
-            note(tools[-1], [record], ["lab.exhaustive"], date=first.date, commit=first.commit, seconds=seconds)
+            note(tools[-1], [record], [module.__name__], date=first.date, commit=first.commit, seconds=seconds)
     return tools
 
 

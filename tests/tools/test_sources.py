@@ -45,13 +45,19 @@ __all__ = ["Trainer", "write"]
     "golden/torch/trainer.py": "import golden\nclass Trainer:\n    product = golden.matmul\n",
     "golden/torch/page/__init__.py": "def write(): pass\n",
     "golden/torch/page/template/page.html.jinja": "<p>\n",
-    "hdl/__init__.py": "UNIT = 1\n",
+    "hdl/__init__.py": "from hdl.converter import Convert\nUNIT = 1\n",
+    "hdl/converter.py": "from hdl.cores.words import width\nfrom hdl.pipeline import rank\nclass Convert: pass\n",
+    "hdl/cores/__init__.py": "",
+    "hdl/cores/words.py": "from golden.formats import WIDTH as width\n",
+    "hdl/pipeline.py": "rank = 1\n",
+    "hdl/verilog.py": "from hdl import UNIT\n",
     "hdl/released.json": '{"mac": "0"}\n',
     "lab/__init__.py": "",
     "lab/speed/__init__.py": "",
     "lab/speed/__main__.py": "from lab.speed.timing import seconds\n",
     "lab/speed/timing.py": "import golden as model\ndef seconds():\n    return model.matmul()\n",
     "lab/train.py": "import golden.torch as cstorch\ntrainer = cstorch.Trainer()\n",
+    "lab/exhaustive.py": "from hdl import Convert\nfrom hdl.verilog import UNIT\nprint(Convert)\n",
     "lab/every.py": "import golden\nfound = [getattr(golden, name) for name in golden.__all__]\n",
     "sim/__main__.py": "from hdl import UNIT\nfrom golden.formats import WIDTH\n",
 }
@@ -82,6 +88,7 @@ def ages(program: str, changed: dict[str, str], folder: Path) -> bool:
         ("lab.every", ("formats", "page", "products", "late", "single", "kernels/__init__",
                        "kernels/source/plan.cpp", "kernels/source/plan.h")),
         ("sim", ("formats", "hdl/released.json")),
+        ("lab.exhaustive", ("formats", "hdl/converter.py", "hdl/cores/words.py")),
         ("golden.torch.page.*", ("torch/page/__init__", "torch/page/template/page.html.jinja", "torch/patches",
                                  "torch/__init__")),
     ],
@@ -127,6 +134,12 @@ def test_speed_of_products_does_not_depend_on_the_layer_for_pytorch() -> None:
 
 def test_regression_depends_on_the_verilog_and_not_on_the_python_that_generates_it() -> None:
     assert [name for name in files_of("sim") if name.startswith("hdl")] == ["hdl/released.json"]
+
+
+def test_exhaustive_runs_of_converters_do_not_depend_on_the_multiply_accumulate_units() -> None:
+    files = {name for name in files_of("lab.exhaustive.converters") if name.startswith("hdl")}
+    assert {"hdl/converter.py", "hdl/cores/conversion.py", "hdl/float_shape.py"} <= files
+    assert not files & {"hdl/released.json", "hdl/cores/fused_step.py", "hdl/mac/multiply_accumulate.py"}
 
 
 @pytest.mark.parametrize("source", ["lab.nothing", "nothing.*", "lab.release.trial", unit_source("no_such_unit")])
