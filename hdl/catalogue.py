@@ -31,6 +31,7 @@ from golden.formats import (
     SIXTEEN_BIT_FORMATS,
     FloatFormat,
 )
+from golden.mx import NVFP4, BlockFormat
 from golden.rounding import Rounding
 from hdl.axi_stream import AxiStreamMac, AxiStreamParameters
 from hdl.converter import DEPTHS as CONVERTER_DEPTHS
@@ -193,10 +194,13 @@ def _converters() -> Iterator[Unit]:
 
 
 def _quantizers() -> Iterator[Unit]:
-    def quantizer(name: str, element: FloatFormat, **given: Any) -> Unit:
+    def quantizer(name: str, element: FloatFormat | BlockFormat, **given: Any) -> Unit:
         return _unit(f"mx_quantize_{name}", Kind.MX_QUANTIZER, element=element, **given)
 
     yield quantizer("float8_e4m3fn", FLOAT8_E4M3FN, released=True, effort=1.0, measured=True, lanes=4)
+    # Scales that are numbers, and with them the largest magnitude in place of the largest exponent.
+    yield quantizer("nvfp4", NVFP4, effort=0.5, measured=True, block=NVFP4.block, lanes=4)
+    yield quantizer("bfloat16_to_nvfp4", NVFP4, effort=0.3, source=BF16, block=NVFP4.block, lanes=16)
     # One value in a beat; a whole block in a beat, with random numbers.
     yield quantizer("float16_to_float6_e3m2fn", FLOAT6_E3M2FN, effort=0.3, source=FP16)
     some = {"block": 4, "lanes": 4, "rounding": Rounding.STOCHASTIC, "random_bits": 8}

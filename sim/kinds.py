@@ -67,7 +67,7 @@ def _conversions(core: FloatConverter, port: Port, seed: int, unit: str, effort:
 
 
 def _blocks(core: MxQuantizer, port: Port, seed: int, unit: str, effort: float) -> Prepared:
-    names = [core.source.name, core.element.name]
+    names = [core.source.name, core.plan.element.name]
     return block_scenarios(core, port, generator_for(seed, unit), effort), required_block_bins(core), names
 
 
@@ -81,7 +81,7 @@ BENCHES: dict[Kind, Bench] = complete(
         Kind.MX_QUANTIZER: Bench(_blocks, explain_block, Part.CONVERTERS, 0),
         Kind.MAC: Bench(reduction_scenarios, explain_reduction, Part.MAC, 1, {}, {"": "result"}),
         Kind.VECTOR: Bench(reduction_scenarios, explain_vector, Part.VECTOR, 2),
-        Kind.MATRIX: Bench(reduction_scenarios, explain_matrix, Part.VECTOR, 2),
+        Kind.MATRIX: Bench(reduction_scenarios, explain_matrix, Part.MATRIX, 2),
     },
     (kind for kind in Kind if kind.core is kind),
 )

@@ -39,6 +39,8 @@ class Part(StrEnum):
     STEP = "fused step"
     MAC = "multiply-accumulate unit"
     VECTOR = "vector unit"
+    MATRIX = "matrix unit"
+    ENGINE = "matrix engine"
     KERNELS = "compiled kernels"
 
 

@@ -27,6 +27,8 @@ __all__ = ["FOLDER", "Result", "Table", "keep", "kept", "measured", "read"]
 #: Where the published results are.
 FOLDER = ROOT / "docs" / "results"
 _STARTED = time.monotonic()
+#: Units whose Verilog has changed that a page names.
+_LISTED = 6
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,9 @@ class Result:
         """The note on figures that are older than the working tree; empty if they are not."""
         units = [f"`{unit_of(source)}`" for source in self.changed if unit_of(source)]
         changed = [f"the code that `{source}` runs" for source in self.changed if not unit_of(source)]
-        changed += [f"the Verilog of {', '.join(units)}"] if units else []
+        more = f" and {len(units) - _LISTED} more units (`make evidence ARGS=--stale` lists them)"
+        named = ", ".join(units) if len(units) <= _LISTED else ", ".join(units[:_LISTED]) + more
+        changed += [f"the Verilog of {named}"] if units else []
         return f"Measured on an older source: {' and '.join(changed)} has changed since." if changed else ""
 
     def markdown(self) -> str:

@@ -41,7 +41,7 @@ _C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def unit_source(unit: str) -> str:
-    """Return the name for `hash_of` of one unit of `MEASURED`."""
+    """Return the name for `hash_of` of one unit of `MEASURED` or `RELEASED`."""
     return f"{_UNIT}{unit}"
 
 
@@ -68,7 +68,9 @@ def hash_of(source: str, root: Path = ROOT) -> str:
         16 hexadecimal digits; empty if there is no such module or unit.
     """
     if unit := unit_of(source):
-        known: dict[str, str] = json.loads((root / MEASURED.relative_to(ROOT)).read_text(encoding="utf-8"))
+        known: dict[str, str] = {}
+        for file in (RELEASED, MEASURED):  # a unit that is both is known by its Verilog without the header
+            known |= json.loads((root / file.relative_to(ROOT)).read_text(encoding="utf-8"))
         return known.get(unit, "")
     files = files_of(source, root)
     digest = hashlib.sha256()

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from golden.formats import FP32, FloatFormat
+from golden.mx import NVFP4, BlockFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding
 from hdl.cores.specials import check_format
 from hdl.definitions import Definition, Format, PowerOfTwo, RandomBits, shown
+from hdl.mx.number_plan import NumberPlan
 from hdl.mx.plan import BlockPlan
 from hdl.parameters import Parameters
 
@@ -22,13 +24,20 @@ _WIDEST = 8
 
 @dataclass(frozen=True)
 class NarrowFormat(Format):
-    """One format of 8 bits at most."""
+    """One format of 8 bits at most, or the format of blocks whose scales are numbers."""
+
+    type_name = "FloatFormat or BlockFormat"
 
     @property
     def allowed(self) -> str:
-        return f"a format of at most {_WIDEST} bits, such as float8_e4m3fn"
+        return f"a format of at most {_WIDEST} bits, such as float8_e4m3fn, or {NVFP4}"
 
-    def check(self, name: str, value: Any, given: Any) -> FloatFormat:
+    def parse(self, name: str, text: str) -> FloatFormat | BlockFormat:  # type: ignore[override]  # more than it
+        return NVFP4 if text.strip() == NVFP4.name else super().parse(name, text)
+
+    def check(self, name: str, value: Any, given: Any) -> FloatFormat | BlockFormat:  # type: ignore[override]
+        if isinstance(value, BlockFormat):
+            return value
         if check_format(value, name).width > _WIDEST:
             raise ValueError(f"{name}: got {value} of {value.width} bits, must be {self.allowed}")
         if not value.subnormals:
@@ -61,8 +70,10 @@ class MxParameters(Parameters):
     """
 
     source: Annotated[FloatFormat, Format("format of the values")] = FP32
-    element: Annotated[FloatFormat, NarrowFormat("format of the elements")]
-    block: Annotated[int, PowerOfTwo("values that share a scale", least=1, is_rare=True)] = _BLOCK
+    element: Annotated[FloatFormat | BlockFormat, NarrowFormat("format of the elements")]
+    block: Annotated[
+        int, PowerOfTwo("values that share a scale", note=f"{NVFP4} has {NVFP4.block}.", least=1, is_rare=True)
+    ] = _BLOCK
     lanes: Annotated[int, PowerOfTwo("values in a beat, at most a block", least=1, most=64)] = 1
     rounding: Annotated[Rounding | str, Mode("rounding mode of the elements", is_rare=True)] = Rounding.NEAREST_EVEN
     random_bits: RandomBits = DEFAULT_RANDOM_BITS
@@ -73,12 +84,24 @@ class MxParameters(Parameters):
             raise ValueError(
                 f"source: got {self.source} without subnormals, must have them; hdl.FloatConverter widens it"
             )
+        if isinstance(self.element, BlockFormat):
+            self._check_number_scales(self.element)
         if self.lanes > self.block:
             raise ValueError(f"lanes: got {self.lanes}, must be at most the {self.block} values of a block")
 
+    def _check_number_scales(self, blocks: BlockFormat) -> None:
+        if self.block != blocks.block:
+            raise ValueError(f"block: got {self.block}, must be {blocks.block} for {blocks}")
+        if self.rounding is not Rounding.NEAREST_EVEN:
+            raise ValueError(f"rounding: got {self.rounding}, must be {Rounding.NEAREST_EVEN} for {blocks}")
+        if self.source.fraction_bits > FP32.fraction_bits:
+            raise ValueError(f"source: got {self.source}, must be float32 or less precise for {blocks}")
+
     @property
-    def plan(self) -> BlockPlan:
+    def plan(self) -> BlockPlan | NumberPlan:
         """The plan that the cores are built from."""
+        if isinstance(self.element, BlockFormat):
+            return NumberPlan(self.source, self.element)
         mode: Rounding = self.rounding  # type: ignore[assignment]  # checked
         return BlockPlan(self.source, self.element, mode, self.random_bits)
 

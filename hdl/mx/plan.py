@@ -11,7 +11,7 @@ from golden.formats import FloatFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, OVERFLOWS, Rounding
 from hdl.cores.conversion_plan import ConversionPlan
 
-__all__ = ["LARGEST_SCALE", "NAN_SCALE", "SCALE_BIAS", "SCALE_WIDTH", "BlockPlan", "InnerFormat"]
+__all__ = ["LARGEST_SCALE", "NAN_SCALE", "SCALE_BIAS", "SCALE_WIDTH", "BlockPlan", "InnerFormat", "wide_format"]
 
 #: Constants of ``float8_e8m0fnu``: width, bias, the code of the largest number, and NaN.
 SCALE_WIDTH, SCALE_BIAS, LARGEST_SCALE, NAN_SCALE = 8, 127, 254, 255
@@ -22,6 +22,14 @@ class InnerFormat(FloatFormat):
 
     def __post_init__(self) -> None:
         pass
+
+
+def wide_format(source: FloatFormat, fraction_bits: int) -> InnerFormat:
+    """Return a format in which every number of a source is normal, and only 0 has the exponent field 0."""
+    smallest = source.emin - source.fraction_bits
+    bias = 1 - smallest
+    largest_field = source.emax + bias
+    return InnerFormat(f"{source} without subnormals", (largest_field + 1).bit_length(), fraction_bits, bias)
 
 
 @dataclass(frozen=True)
@@ -52,15 +60,7 @@ class BlockPlan:
     @cached_property
     def wide(self) -> FloatFormat:
         """The format of the values: every source number is normal, and only 0 has the exponent field 0."""
-        smallest = self.source.emin - self.source.fraction_bits
-        bias = 1 - smallest
-        largest_field = self.source.emax + bias
-        return InnerFormat(
-            f"{self.source} without subnormals",
-            (largest_field + 1).bit_length(),
-            min(self.source.fraction_bits, self.element.fraction_bits + self._kept_below),
-            bias,
-        )
+        return wide_format(self.source, min(self.source.fraction_bits, self.element.fraction_bits + self._kept_below))
 
     @cached_property
     def scaled(self) -> FloatFormat:

@@ -21,6 +21,7 @@ from tools.pages import add_update_docs, publish
 from tools.paths import folder_to_write
 from tools.programs import versions
 from tools.results import Table, measured
+from tools.sources import unit_source
 
 __all__ = ["main"]
 
@@ -99,7 +100,7 @@ def _update_docs(board: str, made: Bitstream) -> None:
         f"half a carry cell, or a part of a memory in LUTs. Tools: "
         f"{', '.join(f'{name} {version}' for name, version in versions().items())}."
     )
-    publish(measured("boards", ["hdl"], note=note, tables=(Table(columns, [row], left=2),)))
+    publish(measured("boards", [unit_source("matrix_engine")], note=note, tables=(Table(columns, [row], left=2),)))
 
 
 @ending_on_interrupt("lab.boards", "the bitstream is not made")

@@ -18,6 +18,7 @@ from tools.interrupts import ending_on_interrupt
 from tools.pages import add_update_docs, publish
 from tools.paths import at_least_one
 from tools.results import Table, measured
+from tools.sources import unit_source
 
 __all__ = ["Run", "main", "runs"]
 
@@ -131,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.update_docs:
         note = f"{_ROWS} x {_COLUMNS} lanes; the engine and its memory have up to {given.reads} bursts on their way."
         table = Table(_HEADINGS, [run.row() for run in found])
-        publish(measured("engine", ["lab.engine", "hdl"], conclusion=said, note=note, tables=(table,)))
+        publish(measured("engine", [unit_source("matrix_engine")], conclusion=said, note=note, tables=(table,)))
     return 0
 
 

@@ -64,7 +64,7 @@ def draw(records: Sequence[Record], path: Path) -> None:
     """Draw the table of evidence as SVG."""
     from matplotlib.patches import Patch, Rectangle
 
-    with picture(path, figsize=(12, 5.2)) as (figure, (axes,)):
+    with picture(path, figsize=(12, 0.9 * len(Part) + 0.7)) as (figure, (axes,)):
         for row, unit in enumerate(Part):
             for column, kind in enumerate(Means):
                 found = [record for record in records if (record.unit, record.kind) == (unit, kind)]

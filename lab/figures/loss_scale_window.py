@@ -53,7 +53,7 @@ def draw(found: dict[str, dict[str, list[float]]], path: Path) -> None:
                 yerr=[[np.median(dynamic) - dynamic.min()], [dynamic.max() - np.median(dynamic)]],
             )  # fmt: skip
         axes.axhline(_UNTRAINED, color="#888", lw=0.8)
-        axes.text(EXPONENTS[0], _UNTRAINED, "guessing", va="bottom", fontsize=8)
+        axes.text(np.mean(EXPONENTS), _UNTRAINED, "guessing", ha="center", va="bottom", fontsize=8)
         ticks = list(EXPONENTS[::3])
         axes.set_xticks([*ticks, EXPONENTS[-1] + 4], [*map(power_label, ticks), "dynamic"])
         axes.set_xlabel("loss scale")

@@ -141,8 +141,8 @@ class Fault(Edit):
         """The faulty part: the unit, or the step inside it."""
         from sim.units import UNITS, part_of  # Tests of golden read the table, too, and have no use for the RTL.
 
-        if self.unit not in UNITS:  # A matrix engine, which feeds multiply-accumulate lanes.
-            return Part.MAC
+        if self.unit not in UNITS:  # The regression of engines is another one.
+            return Part.ENGINE
         unit = part_of(self.unit)
         return Part.STEP if self.file.startswith("hdl/cores/") and unit is not Part.CONVERTERS else unit
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from lab.proofs import report
 from lab.proofs.catalogue import TIERS, select
 from lab.proofs.proof import Answer, Verdict
+from lab.proofs.published import FILE, publish_proven, take_proven
 from tools.evidence import note
 from tools.interrupts import ended_by_interrupts, ending_on_interrupt, whole_in_spite_of_interrupts
 from tools.pages import publish
@@ -35,7 +36,14 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--folder", type=folder_to_write, default=ROOT / "build" / "formal", help="default: build/formal"
     )
     parser.add_argument("--list", action="store_true", help="list the proofs and stop")
-    parser.add_argument("--update-docs", action="store_true", help="put the summary into docs/results/proofs.md")
+    parser.add_argument(
+        "--published", action="store_true", help=f"do not solve again what {FILE.relative_to(ROOT)} says is proven"
+    )
+    parser.add_argument(
+        "--update-docs",
+        action="store_true",
+        help=f"put the summary into docs/results/proofs.md, and what is proven into {FILE.relative_to(ROOT)}",
+    )
     given = parser.parse_args(arguments)
     if given.jobs < 1:
         parser.error(f"--jobs: got {given.jobs}, must be at least 1")
@@ -68,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{proof.id}  {proof.title}" for proof in proofs))
         return 0
     console = Console(width=None if sys.stdout.isatty() else 150)
+    if given.published:
+        console.print(f"{take_proven(given.folder)} formulas are known to be proven", highlight=False)
     started = time.monotonic()
     done: dict[int, Answer] = {}
     with ThreadPoolExecutor(given.jobs) as pool, ended_by_interrupts(pool):
@@ -95,6 +105,7 @@ def _finish(given: argparse.Namespace, console: Console, outcomes: Sequence[Answ
         if given.is_whole:
             note("formal", report.evidence(outcomes), ["lab.proofs"])
     if given.update_docs and not failed:
+        publish_proven(outcomes)
         found = measured(
             "proofs",
             ["lab.proofs"],

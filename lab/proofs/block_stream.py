@@ -28,7 +28,8 @@ from amaranth import C, Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from golden.formats import FLOAT4_E2M1FN, FloatFormat
+from golden.formats import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FloatFormat
+from golden.mx import BlockFormat
 from hdl.mx.block import QuantizeBlock
 from hdl.mx.parameters import MxParameters
 from hdl.mx.quantizer import MxQuantizer
@@ -75,7 +76,7 @@ class Observed(wiring.Component):
             into, out_of = (inner, outer) if port == "i" else (outer, inner)
             m.d.comb += [into.valid.eq(out_of.valid), into.payload.eq(out_of.payload), out_of.ready.eq(into.ready)]
         values, blocks = unit.values, unit.blocks
-        whole = blocks.level + unit.completes + unit.is_complete
+        whole = blocks.level + unit.completes + unit.is_complete + sum(unit.scale_follows, C(0, 1))
         conditions = [
             # Queues: the words between the first one and the next place.
             *(_is_sound(each) for each in (values, blocks)),
@@ -114,10 +115,19 @@ class _Size:
 
     beats: int
     lanes: int
+    has_numbers: bool = False
 
     @property
     def parameters(self) -> MxParameters:
-        return MxParameters(source=_SOURCE, element=_ELEMENT, block=self.beats * self.lanes, lanes=self.lanes)
+        block = self.beats * self.lanes
+        numbers = BlockFormat("tiny", _ELEMENT, block, FLOAT8_E4M3FN, "triton_nvfp4")
+        element = numbers if self.has_numbers else _ELEMENT
+        return MxParameters(source=_SOURCE, element=element, block=block, lanes=self.lanes)
+
+    @property
+    def name(self) -> str:
+        """The last part of a claim's beginning."""
+        return f"beats_{self.beats}{'/numbers' * self.has_numbers}"
 
     @property
     def cycles(self) -> int:
@@ -129,11 +139,11 @@ class _Size:
 #: Takes a unit's size, its netlist and a block's netlist; returns a formula with a solution if a claim fails.
 Formula = Callable[[_Size, Netlist, Netlist], str]
 
-_SIZES = (_Size(1, 2), _Size(2, 1))
+_SIZES = (_Size(1, 2), _Size(2, 1), _Size(1, 2, has_numbers=True))
 
 
 def block_stream_proofs() -> Iterator[Proof]:
-    """Yield the proofs of units whose blocks are one beat, and two."""
+    """Yield the proofs of units whose blocks are one beat, and two; those with numbers as scales have one."""
     for size in _SIZES:
         claims: dict[str, Formula] = {"invariant": _invariant, "blocks": _blocks}
         for begun in range(size.beats):
@@ -142,9 +152,10 @@ def block_stream_proofs() -> Iterator[Proof]:
                 claims[what] = partial(_order, begun=begun, is_accepted=is_accepted)
         for claim, formula in claims.items():
             yield Proof(
-                f"mx/stream/beats_{size.beats}/{claim}",
+                f"mx/stream/{size.name}/{claim}",
                 "block quantiser: stream",
-                f"{size.beats} beat{'s' * (size.beats > 1)}, {claim.replace('_', ' ').replace('/', ', ')}",
+                f"{size.beats} beat{'s' * (size.beats > 1)}, {'scales that are numbers, ' * size.has_numbers}"
+                f"{claim.replace('_', ' ').replace('/', ', ')}",
                 "queue of the blocks' results",
                 BITWUZLA,
                 partial(_build, size, formula),
@@ -273,14 +284,21 @@ def _order(size: _Size, unit: Netlist, core: Netlist, *, begun: int, is_accepted
     return text + refute(both(*claims))
 
 
+def _joined(words: Sequence[str]) -> str:
+    """Return words as one, the first in the lowest bits."""
+    return f"(concat {' '.join(reversed(words))})" if len(words) > 1 else words[0]
+
+
 def _blocks(size: _Size, unit: Netlist, core: Netlist) -> str:
     """Return a formula with a solution if a whole block adds anything but its results."""
     now = unit.instance("top", given=_QUIET)
     declared, beats = _beats(unit, size.beats)
     before = _Drain(unit, size, "before", _same_state(unit, now), [])
     after = _Drain(unit, size, "after", _same_state(unit, now), beats)
-    values = f"(concat {' '.join(reversed(beats))})" if len(beats) > 1 else beats[0]
-    block = core.instance("block", given={"values": values})
+    given = {"values": _joined([slice_of(beat, _SOURCE.width * size.lanes - 1, 0) for beat in beats])}
+    if size.has_numbers:
+        given["tensor_exponent"] = slice_of(beats[-1], unit.inputs["i__payload"] - 1, _SOURCE.width * size.lanes)
+    block = core.instance("block", given=given)
     text = now.text + now.shown + declared + before.text + after.text + block.text + _premise(now, 0)
     numbers = range(size.cycles)
     width = _ELEMENT.width * size.lanes

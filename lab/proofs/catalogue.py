@@ -23,6 +23,7 @@ from lab.proofs.lanes import lane_proofs
 from lab.proofs.matrix_steady import matrix_proofs
 from lab.proofs.matrix_values import matrix_value_proofs
 from lab.proofs.mutants import CoreMutant, mutants
+from lab.proofs.number_blocks import number_block_proofs
 from lab.proofs.philox import philox_proofs
 from lab.proofs.pipelines import copy_proofs, pipeline_proofs, primitive_proofs
 from lab.proofs.proof import Proof
@@ -50,6 +51,7 @@ def proofs() -> list[Proof]:
         *pipeline_proofs(),
         *philox_proofs(),
         *block_proofs(),
+        *number_block_proofs(),
         *block_stream_proofs(),
         *widening_proofs(),
         *swamped_proofs(),

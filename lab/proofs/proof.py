@@ -29,6 +29,7 @@ __all__ = [
     "Answer",
     "Proof",
     "Verdict",
+    "answer_file",
     "engine_version",
     "prove",
 ]
@@ -134,6 +135,8 @@ class Answer:
         Whether it was decided in an earlier run.
     ports : dict of str to int
         Values of all ports in a solution.
+    key : str
+        Hash of the formula, the engine and its version.
     """
 
     id: str
@@ -146,6 +149,7 @@ class Answer:
     remark: str = ""
     cached: bool = False
     ports: Mapping[str, int] = field(default_factory=dict)
+    key: str = ""
 
     def but(self, verdict: Verdict, remark: str, seconds: float | None = None) -> Answer:
         """Return the same with another verdict."""
@@ -179,7 +183,7 @@ def prove(proof: Proof, folder: Path) -> Answer:
     except ToolError as error:
         return replace(result, verdict=Verdict.TOOL_ERROR, remark=str(error))
     key = hashlib.sha256("\0".join([str(_REVISION), proof.engine, version, text]).encode()).hexdigest()[:32]
-    kept = folder / "cache" / f"{key}.json"
+    kept = answer_file(folder, key)
     if kept.is_file():
         answer = json.loads(kept.read_text(encoding="utf-8"))
         cached = True
@@ -193,7 +197,7 @@ def prove(proof: Proof, folder: Path) -> Answer:
             write_whole(kept, json.dumps(answer).encode())
     if "error" in answer:
         return replace(result, verdict=Verdict.TOOL_ERROR, remark=answer["error"])
-    result = replace(result, seconds=answer["seconds"], cached=cached)
+    result = replace(result, seconds=answer["seconds"], cached=cached, key=key)
     if answer["answer"] == "unsat":
         return replace(result, verdict=Verdict.PROVEN)
     if answer["answer"] == "sat":
@@ -204,6 +208,11 @@ def prove(proof: Proof, folder: Path) -> Answer:
         said = [shown, that_fail(text, ports), proof.explain(ports) if proof.explain else ""]
         return replace(result, verdict=Verdict.REFUTED, remark="; ".join(filter(None, said)), ports=ports)
     return replace(result, remark=answer.get("why", f"{proof.engine} gave up"))
+
+
+def answer_file(folder: Path, key: str) -> Path:
+    """Return the file of the answer to a formula."""
+    return folder / "cache" / f"{key}.json"
 
 
 def _ports(model: Mapping[str, str]) -> dict[str, int]:

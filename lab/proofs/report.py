@@ -19,15 +19,20 @@ __all__ = ["SUBJECT", "conclusion", "evidence", "markdown", "note", "summary", "
 
 SUBJECT = "proofs"
 #: Proven only up to a size, or a length.
-_LIMITS = {"vector/bounded": "up to 5 beats"}
+_LIMITS = {"vector/bounded": "up to 5 beats", "matrix/values": "of up to 3 products"}
 #: Beginnings of ids; all others are of the multiply-accumulate unit.
 _UNITS = {
     "converter/": Part.CONVERTERS,
+    "flushed/converter/": Part.CONVERTERS,
     "stream/": Part.CONVERTERS,
     "philox/": Part.CONVERTERS,
     "mx/": Part.CONVERTERS,
     "step/": Part.STEP,
+    "flushed/step/": Part.STEP,
+    "multiplier/": Part.STEP,
     "vector/": Part.VECTOR,
+    "matrix/": Part.MATRIX,
+    "engine/": Part.ENGINE,
 }
 _HEADINGS = ("unit", "mode", "specification", "engine", "verdict", "CPU seconds")
 
@@ -84,8 +89,10 @@ def conclusion(outcomes: Sequence[Answer]) -> str:
 
 
 def note(outcomes: Sequence[Answer]) -> str:
-    """Return the conclusion and the versions of the solvers."""
-    return f"{conclusion(outcomes)}. Versions: {_engines(outcomes)}."
+    """Return the conclusion, the versions of the solvers, and how many formulas an earlier run has solved."""
+    earlier = sum(one.cached for one in outcomes)
+    told = f" An earlier run had solved {earlier:,} of these formulas with the same engine." if earlier else ""
+    return f"{conclusion(outcomes)}. Versions: {_engines(outcomes)}.{told}"
 
 
 def summary(outcomes: Sequence[Answer]) -> Figures:

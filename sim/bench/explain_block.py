@@ -34,6 +34,10 @@ def explain_block(context: Context, scenario: Scenario, index: int, actual: int 
         if found[name] != wanted[name]:
             lines.append(f"  {name}: expected {wanted[name]}, got {found[name]}")
     mask, shown = (1 << element.width) - 1, 0
+    exponents = scenario.details.get("tensor_exponent")
+    over = f"2^{wanted['scale'] - 127}"
+    if exponents is not None:
+        over = f"the scale {wanted['scale']:#x} and 2^{exponents[block]}"
     for lane in range(lanes):
         expected, got = (word["codes"] >> lane * element.width & mask for word in (wanted, found))
         if expected == got or shown == _SHOWN:
@@ -42,7 +46,7 @@ def explain_block(context: Context, scenario: Scenario, index: int, actual: int 
         random = scenario.details.get("random")
         chance = "" if random is None else f", random {int(random[block, at + lane]):#x}"
         lines.append(
-            f"  value {at + lane}: {show(int(values[at + lane]), source)} over 2^{wanted['scale'] - 127}{chance}: "
+            f"  value {at + lane}: {show(int(values[at + lane]), source)} over {over}{chance}: "
             f"expected {show(expected, element)}, got {show(got, element)}, {distance_in_ulp(expected, got, element)}"
         )
     return "\n".join(lines)

@@ -7,9 +7,10 @@ import sys
 import time
 from pathlib import Path
 
-from sim.engine.run import simulate_engine
+from sim.engine.run import results_compared, simulate_engine
 from sim.engine.units import UNITS
 from sim.run.simulators import SIMULATORS
+from tools.evidence import Means, Part, Record, note
 
 __all__ = ["main"]
 
@@ -26,19 +27,25 @@ def main() -> int:
     parser.add_argument("--simulator", choices=SIMULATORS, default="icarus")
     parser.add_argument("--folder", type=Path, default=Path("build/engine"))
     given = parser.parse_args()
-    failed = False
+    failed, compared = 0, 0
     for name in given.engines or UNITS:
         started = time.perf_counter()
         print(f"{name}: simulating", flush=True)
+        folder = (given.folder / name).resolve()
         failures = simulate_engine(
-            name, (given.folder / name).resolve(), tests=given.tests, seed=given.seed, effort=given.effort,
-            simulator=given.simulator,
-        )  # fmt: skip
+            name, folder, tests=given.tests, seed=given.seed, effort=given.effort, simulator=given.simulator
+        )
+        results = results_compared(folder)
+        if not results and not given.tests:
+            failures.append("no result of a command was compared")
         for failure in failures:
             print(f"{name}: {failure}")
-        print(f"{name}: {'failed' if failures else 'passed'}, {time.perf_counter() - started:.0f} s", flush=True)
-        failed |= bool(failures)
-    return int(failed)
+        verdict = "failed" if failures else "passed"
+        print(f"{name}: {verdict}, {results:,} results, {time.perf_counter() - started:.0f} s", flush=True)
+        failed, compared = failed + bool(failures), compared + results
+    if not given.engines and not given.tests and given.effort >= 1:
+        note("engines", [Record(Part.ENGINE, Means.SAMPLED, compared, "results", failed)], ["sim.engine.tests"])
+    return int(failed > 0)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from hdl.matrix_engine.matrix_engine import MatrixEngine
 from hdl.verilog import to_verilog
-from sim.engine.units import UNITS
+from sim.engine.units import COMPARED, UNITS
 from sim.run.judge import judge
 from sim.run.simulators import concatenate_plainly, get_runner
 from tools.paths import ROOT
 from tools.yosys import loaded_yosys
 
-__all__ = ["simulate_engine"]
+__all__ = ["results_compared", "simulate_engine"]
 
 _TOP = "matrix_engine"
 #: Under the rules of SystemVerilog, which cocotb asks for, Icarus gives registers their first values before it looks
@@ -42,6 +42,7 @@ def simulate_engine(
         Verilog in place of the generated one: with a fault.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / COMPARED).unlink(missing_ok=True)
     if verilog is None:
         with loaded_yosys():
             verilog = to_verilog(MatrixEngine(**UNITS[name]), _TOP)
@@ -68,6 +69,12 @@ def simulate_engine(
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 1
     return [f"the simulator ended with status {status}"] if status else _failures(folder)
+
+
+def results_compared(folder: Path) -> int:
+    """Return how many results of commands a run has compared with the golden model, with no difference."""
+    file = folder / COMPARED
+    return sum(map(int, file.read_text().split())) if file.is_file() else 0
 
 
 def _failures(folder: Path) -> list[str]:

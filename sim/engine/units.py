@@ -9,7 +9,10 @@ from golden.rounding import Rounding
 from hdl.catalogue import UNITS as CATALOGUE
 from hdl.catalogue import Kind
 
-__all__ = ["UNITS"]
+__all__ = ["COMPARED", "UNITS"]
+
+#: A file in the folder of a run, with a line for each command that was as expected: the number of its results.
+COMPARED = "compared.txt"
 
 UNITS: dict[str, dict[str, Any]] = {
     **{unit.name: dict(unit.arguments) for unit in CATALOGUE.values() if unit.kind is Kind.ENGINE},

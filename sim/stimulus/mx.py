@@ -11,10 +11,20 @@ from numpy.typing import NDArray
 from golden import FloatFormat, Rounding, decode, encode, mx
 from golden.arrays.checks import code_dtype
 from hdl import MxQuantizer
+from hdl.mx.number_plan import NumberPlan
 from sim.fields import Fields
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.coverage import classes, count_bins, rounding_cases
+from sim.stimulus.mx_numbers import (
+    around_quotients,
+    around_scales,
+    exponents_of,
+    number_bins,
+    quantized,
+    required_number_bins,
+    values_of,
+)
 from sim.stimulus.operands import Codes, random_codes, specials, with_exponents
 from sim.stimulus.patterns import PATTERNS, pattern, takes_on_sight
 from sim.stimulus.resets import required_resets
@@ -88,7 +98,8 @@ class _Maker:
 
     def __init__(self, component: MxQuantizer, port: Port, rng: np.random.Generator) -> None:
         self.unit, self.port, self.rng = component, port, rng
-        self.source, self.element = component.source, component.element
+        self.source, self.element = component.source, component.plan.element
+        self.has_numbers = isinstance(component.plan, NumberPlan)
 
     def directed(self) -> Codes:
         """Return blocks of zeros, of subnormals, with an infinity or a NaN anywhere, and around ties and limits."""
@@ -106,7 +117,10 @@ class _Maker:
         # With every exponent of the source as the largest.
         lowest = source.emin - source.fraction_bits
         parts.append(self._below(np.arange(lowest, source.emax + 1)))
-        parts.append(self._around_elements())
+        if self.has_numbers:
+            parts += [around_quotients(self.unit, self.rng), around_scales(self.unit, self.rng)]
+        else:
+            parts.append(self._around_elements())
         return np.concatenate([np.asarray(part).astype(np.uint64) for part in parts])
 
     def drawn(self, count: int) -> Codes:
@@ -168,14 +182,36 @@ class _Maker:
 
     def scenario(self, name: str, blocks: Codes) -> Scenario:
         """Return a scenario of blocks of the source's codes."""
-        unit = self.unit
+        unit, codes = self.unit, blocks.astype(code_dtype(self.source))
+        if self.has_numbers:
+            return self._with_numbers(name, codes)
         random = self._random(blocks.shape) if unit.plan.is_stochastic else None
-        codes = blocks.astype(code_dtype(self.source))
         values = decode(codes, self.source)
         options: dict[str, Any] = {"random": random, "random_bits": unit.random_bits} if random is not None else {}
         scales, elements = mx.quantize(values, self.element, block=unit.block, rounding=unit.rounding, **options)
-        beats = len(blocks) * unit.beats
         request = {"values": codes} | ({} if random is None else {"random": random})
+        bins = _bins(codes, values.astype(np.float64), scales[:, 0], elements, self.source, self.element)
+        return self._of(name, request, scales[:, 0], elements, bins)
+
+    def _with_numbers(self, name: str, codes: Codes) -> Scenario:
+        """Return a scenario of a unit whose scales are numbers."""
+        unit, values = self.unit, values_of(codes, self.source)
+        exponents = exponents_of(values, self.rng)
+        scales, elements = quantized(unit, values, exponents)
+        # Only the last beat's counts.
+        each = self.rng.integers(-128, 128, (len(codes), unit.beats))
+        each[:, -1] = exponents
+        bins = number_bins(unit, codes, exponents, scales, elements)
+        scenario = self._of(name, {"values": codes}, scales, elements, bins, tensor_exponent=each.ravel() & 0xFF)
+        scenario.details = {**scenario.details, "tensor_exponent": exponents}
+        return scenario
+
+    def _of(
+        self, name: str, request: dict[str, NDArray[Any]], scales: Codes, elements: Codes, bins: Counter[str],
+        **of_beats: NDArray[Any],
+    ) -> Scenario:  # fmt: skip
+        """Return a scenario of blocks with what they become; `of_beats` has further fields of each beat."""
+        unit, beats = self.unit, len(scales) * self.unit.beats
         packed = {
             key: _joined(each.reshape(beats, unit.lanes), self.port.request.widths[key] // unit.lanes)
             for key, each in request.items()
@@ -183,18 +219,17 @@ class _Maker:
         number = np.arange(beats)
         answers = self.port.answer.pack(
             codes=_joined(elements.reshape(beats, unit.lanes), self.element.width),
-            scale=np.repeat(scales[:, 0], unit.beats),
+            scale=np.repeat(scales, unit.beats),
             last=number % unit.beats == unit.beats - 1,
         )
-        details = {"values": codes} | ({} if random is None else {"random": random})
         return Scenario(
             name=name,
-            payloads=self.port.request.pack(**packed),
+            payloads=self.port.request.pack(**packed, **of_beats),
             answers=answers,
             case=number // unit.beats,
             ends=number // unit.beats * unit.beats + unit.beats - 1,
-            details=details,
-            coverage=dict(_bins(codes, values.astype(np.float64), scales[:, 0], elements, self.source, self.element)),
+            details=request,
+            coverage=dict(bins),
         )
 
     def _random(self, shape: tuple[int, ...]) -> NDArray[np.uint32]:
@@ -236,6 +271,8 @@ def _bins(
 
 def required_block_bins(component: MxQuantizer) -> set[str]:
     """Return the bins that must not be empty."""
+    if isinstance(component.plan, NumberPlan):
+        return required_number_bins(component)
     source, element = component.source, component.element
     required = required_resets(component.latency, answers_wait_for_more=component.beats > 1)
     kinds = ["nan", "infinity", "zeros", "subnormals", "usual"]

@@ -23,6 +23,7 @@ from golden import (
     Reduction,
 )
 from golden.formats import HALF_FORMATS, WIDE_FORMATS
+from golden.mx import NVFP4
 from hdl import FloatConverter, MultiplyAccumulate, MxQuantizer, VectorMac
 from hdl.axi_stream import AxiStreamMac
 from hdl.catalogue import released
@@ -86,6 +87,10 @@ COMMANDS = {
         lambda: MxQuantizer(
             source=FP16, element=FLOAT4_E2M1FN, block=16, lanes=16, rounding="stochastic", random_bits=4
         ),
+    ),
+    "mx-quantize-nvfp4": (
+        "mx-quantize --element nvfp4 --block 16 --lanes 4",
+        lambda: MxQuantizer(element=NVFP4, block=16, lanes=4),
     ),
     "mac-axi-stream-without-flags": (
         "mac-axi-stream --levels 0 --no-flags",
@@ -264,6 +269,7 @@ BAD = [
     ("convert --source fp32 --destination fp16 --name module", "name: got 'module', a keyword of (System)Verilog"),
     ("convert --source fp32 --destination fp16 --name logic", "name: got 'logic', a keyword of (System)Verilog"),
     ("mx-quantize --element fp16", "element: got float16 of 16 bits, must be a format of at most 8 bits, such as "),
+    ("mx-quantize --element nvfp4", "block: got 32, must be 16 for nvfp4"),
     ("mx-quantize --element float8_e5m2 --lanes 64", "lanes: got 64, must be at most the 32 values of a block"),
     ("mx-quantize --element float8_e5m2 --lanes 3", "lanes: got 3, must be a power of two from 1 to 64"),
     ("mx-quantize --element float8_e5m2 --rounding odd", "rounding: got 'odd', must be a Rounding or one of "),

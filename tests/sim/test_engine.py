@@ -7,8 +7,9 @@ import pytest
 
 import hdl.matrix_engine.matrix_engine as top
 from hdl.verilog import to_verilog
-from sim.engine.run import simulate_engine
-from sim.engine.units import UNITS
+from sim.engine import __main__ as command
+from sim.engine.run import results_compared, simulate_engine
+from sim.engine.units import COMPARED, UNITS
 
 #: A fault: a file of the engine, its class, text to replace, its replacement, and the test that must fail.
 FAULTS = {
@@ -111,6 +112,24 @@ def faulty(engine, file, name, old, new):
 
 def test_engine_regression_of_a_small_engine_passes(tmp_path):
     assert simulate_engine("plain", tmp_path, tests="plain|refuses|registers", effort=0.1) == []
+    assert results_compared(tmp_path) >= 1 + 4 + 64 + 35 + 323  # of the test of plain products
+
+
+@pytest.mark.parametrize("results", [0, 7])
+def test_engine_regression_is_evidence_only_with_results_that_were_compared(results, tmp_path, monkeypatch, capsys):
+    def simulated(name, folder, **_):
+        folder.mkdir(parents=True)
+        if results:
+            (folder / COMPARED).write_text(f"{results}\n")
+        return []
+
+    kept = []
+    monkeypatch.setattr(command, "simulate_engine", simulated)
+    monkeypatch.setattr(command, "note", lambda tool, records, sources: kept.extend(records))
+    monkeypatch.setattr("sys.argv", ["sim.engine", "--folder", str(tmp_path)])
+    assert command.main() == (results == 0)
+    assert [(record.count, record.wrong) for record in kept] == [(len(UNITS) * results, 0 if results else len(UNITS))]
+    assert ("no result of a command was compared" in capsys.readouterr().out) == (results == 0)
 
 
 @pytest.mark.long

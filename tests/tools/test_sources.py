@@ -198,6 +198,22 @@ def test_result_of_units_of_an_older_verilog_names_them() -> None:
     assert older.age == "Measured on an older source: the Verilog of `mac`, `vector_mac` has changed since."
 
 
+def test_result_of_a_released_unit_that_is_not_measured_is_as_old_as_its_verilog() -> None:
+    now = measured("engine", [unit_source("matrix_engine")], "python -m lab.engine")
+    assert now.changed == []
+    older = replace(now, sources={unit_source("matrix_engine"): "0" * 16})
+    assert older.age == "Measured on an older source: the Verilog of `matrix_engine` has changed since."
+
+
+def test_result_of_many_units_of_an_older_verilog_counts_most_of_them() -> None:
+    names = ["mac", *(f"mac_cbfloat16_stages_{stages}" for stages in range(1, 14))]
+    older = replace(measured("fpga", ["hdl"], "make fpga"), sources={unit_source(name): "0" * 16 for name in names})
+    assert "`mac`, `mac_cbfloat16_stages_1`, " in older.age
+    assert "stages_6" not in older.age
+    assert " and 8 more units (" in older.age
+    assert len(older.changed) == 14
+
+
 def test_result_of_a_program_that_is_not_there_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"^sources: got lab.nothing, must be modules that run code of golden or hdl"):
         measured("nothing", ["sim", "lab.nothing"])

@@ -31,6 +31,7 @@ from lab.proofs.halves import SecondHalf
 from lab.proofs.mutants import CORES
 from lab.proofs.pipelines import conversions
 from lab.proofs.proof import BITWUZLA, CVC5, ENGINES, Z3_CADICAL, Proof, Verdict, engine_version, prove
+from lab.proofs.published import publish_proven, take_proven
 from lab.proofs.steps import CORES as STEPS
 from lab.proofs.steps import MODES, explain_sum
 from lab.proofs.terms import DOUBLE
@@ -129,6 +130,26 @@ def test_answer_is_remembered_with_formula_and_solver(monkeypatch, tmp_path):
     assert not prove(proof_of(NO_SOLUTION.replace("#x03", "#x02")), tmp_path).cached
     monkeypatch.setattr(proof, "engine_version", lambda engine: "another one")
     assert not prove(proof_of(NO_SOLUTION), tmp_path).cached
+
+
+def test_published_answers_are_proven_ones_and_spare_their_own_formulas_alone(monkeypatch, tmp_path):
+    before, after, file = tmp_path / "before", tmp_path / "after", tmp_path / "proven.txt"
+    publish_proven([prove(proof_of(text), before) for text in (NO_SOLUTION, SQUARE_OF_THREE)], file)
+    assert len(file.read_text().splitlines()) == 1
+    assert take_proven(after, file) == 1
+    assert prove(proof_of(NO_SOLUTION), after).verdict is Verdict.PROVEN
+    assert prove(proof_of(NO_SOLUTION), after).cached
+    told = prove(proof_of(SQUARE_OF_THREE), after)
+    assert (told.verdict, told.cached) == (Verdict.REFUTED, False)
+    monkeypatch.setattr(proof, "engine_version", lambda engine: "another one")
+    assert not prove(proof_of(NO_SOLUTION), after).cached
+
+
+def test_answer_of_this_machine_stands_before_a_published_one(tmp_path):
+    key = prove(proof_of(SQUARE_OF_THREE), tmp_path).key
+    (tmp_path / "proven.txt").write_text(f"{key} 1.0\n")
+    take_proven(tmp_path, tmp_path / "proven.txt")
+    assert prove(proof_of(SQUARE_OF_THREE), tmp_path).verdict is Verdict.REFUTED
 
 
 @pytest.mark.turns
