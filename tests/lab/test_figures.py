@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from lab.figures import gradient_exponents, loss_scale_window, product_error, swamping, weight_updates
+from lab.figures import blocks, gradient_exponents, loss_scale_window, product_error, swamping, weight_updates
 from lab.figures.__main__ import NAMES, main
 
 # Used by every test here: other tests of the same process have other settings.
-from tests.torch.conftest import defaults_of_the_process, seed  # noqa: F401
+from tests.torch.conftest import defaults_of_the_process, seed, threads_as_before  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +69,15 @@ def test_figures_command_unknown_picture_is_an_error(capsys):
     with pytest.raises(SystemExit):
         main(["swamp"])
     assert "NAME: got 'swamp', must be one of swamping" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("threads_as_before")
+def test_blocks_command_measures_every_case(monkeypatch, capsys):
+    monkeypatch.setattr(blocks, "_SEEDS", (1,))
+    monkeypatch.setattr(blocks, "CASES", {name: blocks.CASES[name] for name in list(blocks.CASES)[-2:]})
+    assert blocks.main(["--steps", "1"]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == [*blocks.CASES]
+    with pytest.raises(SystemExit):
+        blocks.main(["--steps", "1", "--update-docs"])
+    assert "--update-docs: must be given without --steps" in capsys.readouterr().err

@@ -169,6 +169,7 @@ def test_operators_pass_pytorchs_own_checks():
         (ours.grouped_product, (a, b, torch.tensor([0, 5]), *given)),
         (ours.grouped_product, (b, normal(5, 3), torch.tensor([2, 2, 4]), *given)),
         (ours.rounded, (a, "bfloat16", torch.bfloat16)),
+        (ours.rounded_to_blocks, (a, "element=nvfp4 block=16 scale=nvidia_nvfp4", -2)),
         (ours.softmax16, (a, "cbfloat16", torch.float32)),
     ):
         assert set(torch.library.opcheck(operator.default, arguments).values()) == {"SUCCESS"}

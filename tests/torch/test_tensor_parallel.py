@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import golden.torch as cstorch
+from golden import Randomness
 from golden.torch.products.functions.attention import weights_of
 
 from .oracle import normal
@@ -161,6 +162,10 @@ def convolved(stride):
     return lambda x, weight, bias: F.conv1d(x, weight, bias, stride=stride)
 
 
+def blocks_of_nvfp4(how):
+    return lambda x: cstorch.mx.fake_quantize(x, "nvfp4", gradient_element="nvfp4", axis=1, **how)
+
+
 #: Function of tensors, and their shapes; the ends of groups follow as integers.
 OPERATORS = [
     (torch.matmul, [(6, 8), (8, 4)]),
@@ -174,6 +179,8 @@ OPERATORS = [
     (lambda x, weight: F.conv1d(x, weight, groups=2), [(2, 4, 9), (6, 2, 3)]),
     (lambda x: weights_of(x), [(64, 512)]),
     *((lambda x, axis=axis: cstorch.mx.fake_quantize(x, "float8_e4m3fn", axis=axis), [(4, 6, 64)]) for axis in (0, 2)),
+    (blocks_of_nvfp4({}), [(4, 6, 64)]),
+    (blocks_of_nvfp4({"gradient_rounding": "stochastic", "random": Randomness(seed=3)}), [(4, 6, 64)]),
     (lambda a, b, ends: F.grouped_mm(a, b, offs=ends), [(8, 6), (3, 6, 4), [2, 5, 8]]),
     (lambda a, b, ends: F.grouped_mm(a, b, offs=ends), [(3, 5, 6), (6, 8), [2, 5, 8]]),
     (lambda a, b, ends: F.grouped_mm(a, b, offs=ends), [(5, 8), (8, 4), [2, 5, 8]]),

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from golden.torch.common.section import Section
+from golden.torch.examples.blocks import Blocks
 from golden.torch.examples.task import Task
 
 __all__ = ["DigitsCnn", "DigitsMlp", "digits"]
@@ -19,10 +20,11 @@ _VALIDATION = 360  # images, one in five
 
 
 class DigitsMlp(Section):
-    """Fully connected layers with ReLU between them."""
+    """Fully connected layers with ReLU between them, on request of blocks of narrow numbers."""
 
     name: Literal["digits_mlp"]
     hidden: tuple[PositiveInt, ...] = (64, 64)
+    blocks: Blocks | None = None
 
     def task(self) -> Task:
         """Return the model with the data."""
@@ -30,7 +32,8 @@ class DigitsMlp(Section):
         layers: list[nn.Module] = [nn.Flatten()]
         for inputs, outputs in itertools.pairwise(widths):
             layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-        return _task(nn.Sequential(*layers, nn.Linear(widths[-1], 10)))
+        model = nn.Sequential(*layers, nn.Linear(widths[-1], 10))
+        return _task(model, () if self.blocks is None else self.blocks.put_into(model))
 
 
 class DigitsCnn(Section):
@@ -60,13 +63,13 @@ def digits() -> tuple[Tensor, Tensor]:
     return torch.tensor(bundled.images, dtype=torch.float32)[:, None] / 16, torch.tensor(bundled.target)
 
 
-def _task(model: nn.Module) -> Task:
+def _task(model: nn.Module, notes: tuple[str, ...] = ()) -> Task:
     images, targets = digits()
     order = torch.randperm(len(targets), generator=torch.Generator().manual_seed(0))  # the same split for every seed
     train, validation = (
         TensorDataset(images[part], targets[part]) for part in (order[_VALIDATION:], order[:_VALIDATION])
     )
-    return Task(model, nn.functional.cross_entropy, train, validation, "accuracy", _correct)
+    return Task(model, nn.functional.cross_entropy, train, validation, "accuracy", _correct, notes)
 
 
 def _correct(outputs: Tensor, targets: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from golden.torch.common.section import Section
+from golden.torch.examples.blocks import Blocks
 from golden.torch.examples.task import Task
 
 __all__ = ["CharacterGpt"]
@@ -34,7 +35,8 @@ _VALIDATION = 8192  # letters, at the end of the text
 class CharacterGpt(Section):
     """Transformer blocks with causal attention, layer normalisation before each part, and GELU.
 
-    `context` is the number of letters that the model sees at once, `width` the length of a letter's vector.
+    `context` is the number of letters that the model sees at once, `width` the length of a letter's vector. On request
+    the linear layers are of blocks of narrow numbers.
     """
 
     name: Literal["character_gpt"]
@@ -42,6 +44,7 @@ class CharacterGpt(Section):
     width: PositiveInt = 64
     heads: PositiveInt = 4
     context: PositiveInt = 32
+    blocks: Blocks | None = None
 
     @model_validator(mode="after")
     def _heads_divide_the_width(self) -> Self:
@@ -63,6 +66,7 @@ class CharacterGpt(Section):
         split = len(codes) - _VALIDATION
         train, validation = _Windows(codes[:split], self.context), _Windows(codes[split:], self.context)
         model = _Gpt(self.layers, self.width, self.heads, self.context)
+        notes += () if self.blocks is None else self.blocks.put_into(model)
         return Task(model, _loss, train, validation, "bits per letter", _bits, tuple(notes))
 
 

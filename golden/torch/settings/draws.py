@@ -6,10 +6,11 @@ the seed. The products of the backward pass share the number of their forward pr
 
 from __future__ import annotations
 
+from typing import Any
 from weakref import WeakSet
 
 from golden.reduction import Reduction
-from golden.rounding import Randomness
+from golden.rounding import DEFAULT_RANDOM_BITS, Randomness
 
 __all__ = ["Draws", "branched", "part_of", "rewound", "taken"]
 
@@ -21,16 +22,30 @@ _FIRST_PART = 5
 
 
 class Draws:
-    """The random bits of a precision, and the number of its next product."""
+    """The random bits of a precision, and the number of its next product; or of a layer, and of its next call.
 
-    def __init__(self, seed: int) -> None:
-        self._seed, self.taken = seed, 0
+    Parameters
+    ----------
+    seed : int
+        0 to 2**32 - 1.
+    call : int
+        What tells the layers of one seed apart.
+    random_bits : int
+        How many bits a stochastic rounding has.
+    """
+
+    def __init__(self, seed: int, call: int = 0, random_bits: int = DEFAULT_RANDOM_BITS) -> None:
+        self._seed, self._call, self._random_bits, self.taken = seed, call, random_bits, 0
+        _drawing.add(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:  # a copy counts by itself, and is rewound, too
+        vars(self).update(state)
         _drawing.add(self)
 
     def next(self) -> Randomness:
         """Return the random bits of the next product."""
         number, self.taken = self.taken, self.taken + 1
-        return Randomness(seed=self._seed + number % _SEEDS * _SEEDS)
+        return Randomness(self._random_bits, self._seed + number % _SEEDS * _SEEDS, self._call)
 
 
 _drawing: WeakSet[Draws] = WeakSet()

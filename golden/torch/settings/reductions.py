@@ -18,6 +18,8 @@ __all__ = [
     "is_in_cbfloat16",
     "is_stochastic",
     "level_of",
+    "random_in",
+    "random_text",
     "reduction_in",
     "without_random",
 ]
@@ -31,10 +33,19 @@ _parsed = lru_cache(maxsize=256)(Reduction.parse)
 
 def reduction_in(text: str) -> Reduction:
     """Return the reduction of a line of text."""
-    start, found, numbers = text.partition(_RANDOM)
-    if not found:
-        return _parsed(text)
-    return _parsed(start).with_random(Randomness(*(int(word.rpartition("=")[2]) for word in numbers.split())))
+    random, start = random_in(text), without_random(text)
+    return _parsed(start) if random is None else _parsed(start).with_random(random)
+
+
+def random_in(text: str) -> Randomness | None:
+    """Return the random bits at the end of a line of text."""
+    _, found, numbers = text.partition(_RANDOM)
+    return Randomness(*(int(word.rpartition("=")[2]) for word in numbers.split())) if found else None
+
+
+def random_text(random: Randomness) -> str:
+    """Return random bits as the end of a line of text."""
+    return f"{_RANDOM}{random.random_bits} seed={random.seed} call={random.call}"
 
 
 def without_random(text: str) -> str:

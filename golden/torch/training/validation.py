@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from golden.torch.common.arguments import loss_of
 from golden.torch.common.processes import batch_for, capture, message, rank, restore, world_size
 from golden.torch.common.terminal import shown
+from golden.torch.settings.draws import rewound, taken
 from golden.torch.training.interruption import Interruption
 from golden.torch.training.loop import ValidationLoop
 from golden.torch.training.run import Run
@@ -26,14 +27,16 @@ __all__ = ["measured", "validate"]
 def _aside(trainer: Run, loader: Iterable[Any]) -> Iterator[Callable[[], None]]:
     """Run the model in evaluation mode; put back the mode of each of its modules and all random generators.
 
-    The generators of the loader are among them: the training may draw from the same. The function that this gives puts
-    back the generators at once.
+    The generators of the loader are among them: the training may draw from the same. So are the numbers of layers that
+    round stochastically. The function that this gives puts back the generators at once.
     """
     modes, states = {each: each.training for each in trainer.model.modules()}, capture(loader)
+    numbers = taken()
     around = trainer.under_way
 
     def put_back_generators() -> None:
         restore(states, loader)
+        rewound(numbers)
         trainer.under_way = around
 
     trainer.model.eval()

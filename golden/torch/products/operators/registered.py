@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from torch.autograd import forward_ad
 
 import golden
-from golden import mx
 from golden.arrays.backends import forced
 from golden.reduction import Reduction
 from golden.torch.products import windows
 from golden.torch.products.operators import direct
+from golden.torch.products.operators.blocks import rounded as rounded_to_blocks_of
 from golden.torch.products.operators.sharding import shardable
 from golden.torch.products.windows import Geometry
+from golden.torch.settings.blocks import Blocks
 from golden.torch.settings.passes import note_product
 from golden.torch.settings.reductions import format_of, reduction_in
 from golden.torch.settings.scopes import scopes
@@ -55,7 +56,7 @@ _library.define(f"convolution(Tensor x, Tensor weight, Tensor? bias, {_windows})
 _library.define(f"convolution_transposed(Tensor x, Tensor weight, Tensor? bias, SymInt[] size, {_windows}) -> Tensor")
 _library.define(f"convolution_of_kernels(Tensor gradient, Tensor x, SymInt[] size, {_windows}) -> Tensor")
 _library.define("rounded(Tensor x, str half, ScalarType dtype) -> Tensor")
-_library.define("rounded_to_blocks(Tensor x, str element, int axis, int block) -> Tensor")
+_library.define("rounded_to_blocks(Tensor x, str blocks, int axis) -> Tensor")
 _library.define("softmax16(Tensor x, str half, ScalarType dtype) -> Tensor")
 
 
@@ -172,21 +173,16 @@ def _rounded(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
     return _tensor(golden.quantize(values_of(x), fmt), dtype) if done is None else done
 
 
-def _rounded_to_blocks(x: torch.Tensor, element: str, axis: int, block: int) -> torch.Tensor:
-    """Return the values of blocks of elements with one scale each, along an axis that zeros fill up to whole blocks."""
+def _rounded_to_blocks(x: torch.Tensor, blocks: str, axis: int) -> torch.Tensor:
+    """Return the values of blocks with scales, along an axis that zeros fill up to whole blocks."""
     if x.numel() == 0:
         return torch.empty_like(x)
-    fmt, moved = format_of(element), x.movedim(axis, -1)
-    done = _on_a_card("rounded_to_blocks", moved, fmt, block)
-    if done is not None:
-        return done.movedim(-1, axis)
-    given = values_of(moved)
-    length = given.shape[-1]
-    block = min(block, length)  # zeros behind a shorter block change nothing
-    filled = np.zeros((*given.shape[:-1], -(-length // block) * block), np.float32)
-    filled[..., :length] = given
-    values = mx.dequantize(*mx.quantize(filled, fmt, block=block), fmt)[..., :length]
-    return _tensor(np.ascontiguousarray(values), x.dtype).movedim(-1, axis)
+    given, done = Blocks.parse(blocks), None
+    if given.is_usual:
+        done = _on_a_card("rounded_to_blocks", x.movedim(axis, -1), given.element, given.block)
+    if done is None:
+        done = _tensor(rounded_to_blocks_of(values_of(x), given, axis), x.dtype).to(x.device)
+    return done.movedim(-1, axis)
 
 
 def _softmax16(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
@@ -239,7 +235,7 @@ def _(x: torch.Tensor, half: str, dtype: torch.dtype) -> torch.Tensor:
 
 
 @torch.library.register_fake("cbfloat::rounded_to_blocks")
-def _(x: torch.Tensor, element: str, axis: int, block: int) -> torch.Tensor:
+def _(x: torch.Tensor, blocks: str, axis: int) -> torch.Tensor:
     moved = x.movedim(axis, -1)
     return moved.new_empty(moved.shape).movedim(-1, axis)
 

@@ -2,7 +2,8 @@
 
 An axis that is summed is never split: the order of a sum is fixed, and partial sums of several processes have other
 bits. DTensor itself gathers an operand that is split along it, as in a row-wise parallel layer. The operands of
-stochastic products are always gathered: their random bits go by the number of a result in the whole product.
+stochastic operators are always gathered: their random bits go by the number of a result in the whole. Blocks are not
+split along their axis, and not at all if all values of a tensor decide one scale.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 import torch
 
+from golden.torch.settings.blocks import spans_the_tensor
 from golden.torch.settings.reductions import is_stochastic
 
 __all__ = ["shardable"]
@@ -70,8 +72,9 @@ def _of_softmax(x: Any, *_: Any) -> Iterator[_Split]:
     yield from ((axis, axis) for axis in range(x.ndim - 1))
 
 
-def _of_blocks(x: Any, element: str, along: int, *_: Any) -> Iterator[_Split]:
-    yield from ((axis, axis) for axis in range(x.ndim) if axis != along % x.ndim)
+def _of_blocks(x: Any, blocks: str, along: int) -> Iterator[_Split]:
+    if not spans_the_tensor(blocks):
+        yield from ((axis, axis) for axis in range(x.ndim) if axis != along % x.ndim)
 
 
 _SPLITS: dict[str, Callable[..., Iterator[_Split]]] = {
@@ -103,16 +106,21 @@ def shardable(operator: Any) -> Callable[..., torch.Tensor]:
                     _register(operator)
                     is_registered = True
                 if any(isinstance(each, str) and is_stochastic(each) for each in given):
-                    given = tuple(_gathered(each) if isinstance(each, DTensor) else each for each in given)
+                    return _whole(operator, given)
         return operator(*given)
 
     return call
 
 
-def _gathered(tensor: Any) -> Any:
-    from torch.distributed.tensor import Replicate
+def _whole(operator: Any, given: tuple[Any, ...]) -> Any:
+    """Compute on whole operands everywhere; past DTensor, which would keep a rule for each line of random bits."""
+    from torch.distributed.tensor import DTensor, Replicate
 
-    return tensor.redistribute(placements=[Replicate()] * tensor.device_mesh.ndim)
+    mesh = next(each.device_mesh for each in given if isinstance(each, DTensor))
+    everywhere = [Replicate()] * mesh.ndim
+    whole = (each.redistribute(placements=everywhere) if isinstance(each, DTensor) else each for each in given)
+    result = operator(*(each.to_local() if isinstance(each, DTensor) else each for each in whole))
+    return DTensor.from_local(result, mesh, everywhere, run_check=False)
 
 
 def _register(operator: Any) -> None:
@@ -132,6 +140,9 @@ def _register(operator: Any) -> None:
             placed.append((at[:1], operands + [None] * (len(given) - tensors)))
         return placed
 
-    # DTensor's cache key has the arguments from the first int on; a window's are lists of ints.
+    # DTensor's cache key has the arguments from the first int on; a window's are lists of ints. Splits of blocks depend
+    # on their line, too.
     first = next(number for number, each in enumerate(types) if "int" in each)
+    if splits is _of_blocks:
+        first = types.index("str")
     DTensor._op_dispatcher.sharding_propagator.op_to_schema_info[operator].static_argnum = first
