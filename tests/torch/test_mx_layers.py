@@ -151,6 +151,11 @@ def test_bad_shape_or_state_of_a_layer_is_named():
         mx.Linear(1.5, 2)
     with pytest.raises(RuntimeError, match=r"^in_features, out_features, device, dtype: "):
         mx.Linear(2, 2, device="nowhere")
+    with pytest.raises(TypeError, match=r"^input: got a tensor of torch\.float64, must be torch\.float32"):
+        mx.Linear(2, 2)(torch.ones(2, 2, dtype=torch.float64))
+    for given in ((torch.ones(2, 32), torch.tensor(1.0)), (torch.tensor(1.0), torch.ones(2, 32))):
+        with pytest.raises(ValueError, match=r"^(x|weight): got a tensor of shape \(\), must have an axis for"):
+            mx.linear(*given)
     with pytest.raises(ValueError, match=r"^state: got 3, must be \{'calls': N\}, as get_extra_state\(\) returns it"):
         mx.Linear(2, 2).set_extra_state(3)
 

@@ -27,7 +27,15 @@ from golden.torch.settings.draws import branched
 from golden.torch.settings.reductions import is_stochastic
 from golden.torch.settings.scopes import scopes
 
-__all__ = ["Roundings", "fake_quantize", "linear", "linear_of_blocks", "refuse_in_compiled_code", "roundings"]
+__all__ = [
+    "Roundings",
+    "check_operands",
+    "fake_quantize",
+    "linear",
+    "linear_of_blocks",
+    "refuse_in_compiled_code",
+    "roundings",
+]
 
 _NEAREST_EVEN = "nearest_even"
 # Branches of the random bits of a call.
@@ -218,12 +226,10 @@ def fake_quantize(
     NotImplementedError
         If a rounding is stochastic in code that torch.compile makes.
     """
-    check_tensors(x=x)
+    check_operands(x=x)
     given = roundings(element, gradient_element, block, scale, rounding, gradient_scale, gradient_rounding)
     if not isinstance(axis, int) or isinstance(axis, bool):
         raise TypeError(f"axis: got {axis!r}, must be an int")
-    if not x.ndim:
-        raise ValueError("x: got a tensor of shape (), must have an axis for the blocks to lie along")
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis: got {axis}, must be {-x.ndim} to {x.ndim - 1} for a tensor of shape {tuple(x.shape)}")
     bits = _random_of(given, random)
@@ -270,11 +276,19 @@ def linear(
     TypeError, ValueError, NotImplementedError
         As `fake_quantize` and `golden.torch.linear`.
     """
-    check_tensors(x=x, weight=weight, bias=bias)
+    check_operands(x=x, weight=weight, bias=bias)
     if element is None:
         raise TypeError("element: got None, must be a FloatFormat or the name of one, or 'nvfp4'")
     given = roundings(element, gradient_element, block, scale, rounding, gradient_scale, gradient_rounding)
     return linear_of_blocks(x, weight, bias, given, _random_of(given, random))
+
+
+def check_operands(**tensors: torch.Tensor | None) -> None:
+    """Raise, naming the argument, unless all are tensors that products take, with an axis that blocks lie along."""
+    check_tensors(**tensors)
+    for argument, tensor in tensors.items():
+        if argument != "bias" and tensor is not None and not tensor.ndim:
+            raise ValueError(f"{argument}: got a tensor of shape (), must have an axis for the blocks to lie along")
 
 
 def linear_of_blocks(
@@ -284,7 +298,7 @@ def linear_of_blocks(
     given: Roundings,
     random: Randomness | None,
 ) -> torch.Tensor:
-    """`linear` by these blocks, with the random bits of the call where they are stochastic."""
+    """`linear` of operands that are checked, by these blocks, with random bits where they are stochastic."""
     rows = _rounded(x, _with_bits(given.operands, random, _TENSOR), None)
     columns = _rounded(weight, _with_bits(given.operands, random, _WEIGHT), None)
     result = exact_linear(rows, columns, bias)

@@ -16,6 +16,7 @@ from golden.rounding import Randomness, Rounding
 from golden.torch.common.arguments import check_count, check_flags, check_items, naming
 from golden.torch.products.functions.blocks import (
     Roundings,
+    check_operands,
     linear_of_blocks,
     refuse_in_compiled_code,
     roundings,
@@ -90,10 +91,12 @@ class Linear(nn.Linear):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Return the exact product of the rounded operands, from the bias on, in the half dtype."""
-        if self._draws is None:
-            return linear_of_blocks(input, self.weight, self.bias, self._roundings, None)
-        refuse_in_compiled_code()
-        return linear_of_blocks(input, self.weight, self.bias, self._roundings, self._draws.next())
+        check_operands(input=input, weight=self.weight, bias=self.bias)
+        random = None
+        if self._draws is not None:
+            refuse_in_compiled_code()
+            random = self._draws.next()
+        return linear_of_blocks(input, self.weight, self.bias, self._roundings, random)
 
     def extra_repr(self) -> str:
         """Return the shape, and the blocks of operands and gradients."""
