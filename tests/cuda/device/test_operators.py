@@ -146,6 +146,21 @@ def test_blocks_and_their_gradients_are_those_of_the_cpu_and_wait_for_nothing(el
     assert waits() == before
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"element": "nvfp4", "gradient_element": "nvfp4"},
+        {"element": "float8_e4m3fn", "scale": "round_up"},
+        {"element": "float4_e2m1fn", "rounding": "stochastic", "random": golden.Randomness(seed=3)},
+    ],
+    ids=["nvfp4", "round_up", "stochastic"],
+)
+def test_blocks_without_a_kernel_are_computed_on_the_cpu_and_come_back(options):
+    x = values(6, 3, 45, seed=35, dtype=torch.bfloat16)
+    for axis in (-1, 0):
+        assert on_both(partial(cstorch.mx.fake_quantize, axis=axis, **options), x) == []
+
+
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize(("half", "dtype"), [("cbfloat16", torch.float32), ("bfloat16", torch.bfloat16)])
 def test_product_of_blocks_and_its_gradients_are_those_of_the_cpu(half, dtype, level):
