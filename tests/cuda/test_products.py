@@ -130,6 +130,7 @@ def test_product_in_a_mode_is_golden_s(host_device: HostDevice, mode: Rounding) 
         check(host_device, a, b, operand=fmt, reduction=plan, initial=start, rounding=mode, out=CBFLOAT16, **RANDOM)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("mode", OTHER_MODES, ids=str)
 def test_product_of_any_codes_in_a_mode_is_golden_s(host_device: HostDevice, mode: Rounding) -> None:
     """Beyond the largest value a mode decides the result of a sum, and the sign of an exact zero."""

@@ -116,6 +116,7 @@ EVERY = [*((fmt, "special") for fmt in NARROW_FORMATS), (FLOAT8_E5M2, "saturate"
 WIDE = [*((fmt, "special") for fmt in WIDE_FORMATS), (CBFLOAT16, "saturate")]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(("source", "overflow"), EVERY, ids=str)
 def test_convert_of_every_narrow_code_in_every_mode_with_every_random_number_is_the_references(source, overflow):
     compare(source, others(source), all_codes(source), MODES, overflow)

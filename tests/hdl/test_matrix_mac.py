@@ -46,6 +46,7 @@ def test_matrix_mac_on_tiles_in_rotation_is_golden(level, chunk):
     assert by_tile(done, unit) == wanted
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("draw", [codes, tiny])
 @pytest.mark.parametrize(
     "given",
@@ -147,6 +148,7 @@ def any_initial(rng, outer, *shape):
     return found.astype(usual.dtype)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("chunk", [0, 1, 3])
 @pytest.mark.parametrize(
     "given",

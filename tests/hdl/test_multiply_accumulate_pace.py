@@ -99,6 +99,7 @@ def test_accumulate_latency_counts_the_ranks_of_the_loop():
     ]  # fmt: skip
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("level", [1, 2])
 @pytest.mark.parametrize("stages", DEPTHS)
 @pytest.mark.parametrize("register", [0, 2])

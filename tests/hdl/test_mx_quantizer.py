@@ -215,6 +215,7 @@ def test_mx_quantizer_without_pauses_takes_and_gives_a_beat_in_every_cycle(lanes
     assert len(left) == len(beats)
 
 
+@pytest.mark.turns
 @EACH
 def test_mx_quantizer_with_pauses_on_both_sides_loses_nothing(lanes):
     unit = unit_of(MxQuantizer, source=FP16, element=FLOAT4_E2M1FN, lanes=lanes)

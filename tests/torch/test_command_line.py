@@ -60,7 +60,7 @@ def test_unknown_key_that_is_like_no_other_is_told_with_those_of_its_place(capsy
         ("trainer.init.loop.zzz=1", "eval_frequency, eval_steps, grad_accum_steps, max_steps, num_epochs"),
         ("trainer.init.optimizer.AdamW.zzz=1", "amsgrad, betas, correct_bias, eps, lr, maximize, weight_decay"),
         ("trainer.validate={val_dataloader: {}, zzz: 1}", "ckpt_path, val_dataloader"),
-        ("trainer.init.model.zzz=1", "channels, context, heads, hidden, layers, name, width"),
+        ("trainer.init.model.zzz=1", "blocks, channels, context, heads, hidden, layers, name, width"),
     ):
         (said,) = told(capsys, "fit", "digits_mlp", "--set", change)
         place = change.partition("=")[0].replace("validate", "validate.zzz")
