@@ -64,22 +64,6 @@ def test_mx_datapath_of_number_scales_is_goldens_at_every_tensor_scale(source):
         assert_same_bits(got["code"], codes, *pairs.T)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("scale", range(8))
-def test_mx_datapath_of_every_float32_significand_over_a_scale_is_goldens(scale):
-    # 6 times the scale makes it; the values lie in the binades in which elements begin.
-    unit, step = Compiled(Pairs(NumberPlan(FP32, NVFP4))), 1 << 18
-    largest = np.float32(6 * (1 + scale / 8)).view(np.uint32)
-    for exponent in range(-3, 3):
-        for start in range(0, 1 << 23, step):
-            a = (127 + exponent << 23) + start + np.arange(step, dtype=np.int64)
-            pairs = np.stack([a, np.full(step, largest)], -1).astype(np.uint32)
-            got = unit(a=a, b=pairs[:, 1], exponent=np.zeros(step, np.int64))
-            scales, codes = goldens(pairs, FP32, 0)
-            assert_same_bits(got["scale"], scales, *pairs.T)
-            assert_same_bits(got["code"], codes, *pairs.T)
-
-
 def test_mx_constants_of_number_scales_are_the_recipes_and_not_those_of_exact_quotients():
     # The least value with an element is that of the exact quotient, a tie to even or what follows it, but for eight:
     # there, the reciprocal of the scale, rounded in float32, brings a neighbour to the tie or the tie beyond itself.
