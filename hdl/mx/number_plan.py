@@ -30,7 +30,7 @@ __all__ = ["TENSOR_EXPONENT", "NumberPlan", "value_of"]
 
 #: Of the exponent of a tensor's scale.
 TENSOR_EXPONENT = Shape(8, signed=True)
-#: What lies below the kept bits of a fraction: zeros, something, ones alone.
+#: Kinds of the bits below the kept ones of a fraction: all zeros, a mixture, all ones.
 _NOTHING, _SOMETHING, _ONES = range(3)
 _BELOW_BITS = 2
 

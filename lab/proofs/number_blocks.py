@@ -90,7 +90,7 @@ def _values(netlist: Netlist, plan: NumberPlan) -> str:
 
 
 def _zeros(source: FloatFormat) -> str:
-    """Return what makes a code of bfloat16 one of float32."""
+    """Return the zero bits that extend a code of bfloat16 to one of float32, behind a blank."""
     more = FP32.width - source.width
     return f" {bits(0, more)}" if more else ""
 
