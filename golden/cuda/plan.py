@@ -43,6 +43,7 @@ THREADS = 256
 
 _ALIGNMENT = 256  # bytes, of each part of the workspace
 _MOST_BLOCKS = 2**31 - 1  # of a launch
+_MOST_PRODUCTS = 2**31 - 2 * STAGE  # of a result: they are counted in 32 bits
 _PACKED_AT_ONCE = 2 * STAGE  # products that a block of `pack` brings into a panel
 # Cost of a step in a tile relative to one in the largest tile: smaller ones read more from shared memory.
 _TILES = {128: 1.0, 64: 1.15, 32: 2.0}
@@ -321,8 +322,8 @@ def plan_product(
     Raises
     ------
     ValueError
-        If the strides along the batch need more axes than the kernels know, there are more tiles than a launch has
-        blocks, or subnormals are to be flushed.
+        If the strides along the batch need more axes than the kernels know, there are more products or more tiles than
+        they count, or subnormals are to be flushed.
     """
     if reduction.flushes:
         raise ValueError("subnormals: got 'flush', must be 'keep' for the kernels of cards")
@@ -355,6 +356,8 @@ def plan_product(
         reduction, scales, side, axes, m, n, k, first, second, rest[0] if rest else None, initial_format or FP32,
         result, first_index, end,
     )  # fmt: skip
+    if k > _MOST_PRODUCTS:
+        raise ValueError(f"shape: got {k} products for each result, must be at most {_MOST_PRODUCTS} on a card")
     if plan.blocks > _MOST_BLOCKS:
         raise ValueError(
             f"batch: got {arrays.batch} products of {m} by {n} results, which are {plan.blocks} tiles, at most "

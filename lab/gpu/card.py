@@ -16,7 +16,7 @@ from tools.results import Table, measured
 __all__ = ["about", "architecture", "earlier", "keep", "name_of", "skipped"]
 
 #: The source of each result; the comparison runs all tests, and so all of golden.
-_SOURCES = {"gpu-card": "golden.*", "gpu-speed": "lab.gpu.speed"}
+_SOURCES = {"gpu-card": "golden.*", "gpu-speed": "lab.gpu.speed", "python-gpt-card": "lab.gpu.example"}
 
 
 def skipped(what: str) -> bool:
@@ -52,10 +52,12 @@ def name_of(on: dict[str, Any]) -> str:
     return str(on["card"]["name"]) if on["card"] else "no card"
 
 
-def keep(tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path | None = None, **more: str) -> Path:
+def keep(
+    tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path | None = None, *, note: str = "", **more: str
+) -> Path:
     """Write a result with the card's description, and more of its fields, into docs/results or another folder."""
     on = about()
-    note = f"{name_of(on)}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}."
+    note = f"{name_of(on)}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}. {note}".rstrip()
     result = measured(tool, [_SOURCES[tool]], note=note, tables=tables, data={"about": on, **data}, **more)
     return results.keep(result, folder)
 

@@ -1,7 +1,8 @@
-"""The short run of the example for cards, on the processor: how five precisions learn, and how much their sums lose.
+"""The example for cards: how five precisions learn, and how much their sums lose.
 
-``python -m lab.gpu.example`` trains for minutes. Its table shows the losses and, for the observed products, the shares
-of steps that lost their addend or precision, and the distance of the results from fp32.
+``python -m lab.gpu.example`` trains its short run for minutes on the processor, ``--card`` the full size on a card. The
+table shows the losses and, for the observed products, the shares of steps that lost their addend or precision, and the
+distance of the results from fp32.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ import math
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from golden.torch.examples.python_gpt import PRECISIONS, SHORT, Outcome, compare
+from golden.torch.examples.python_gpt import PRECISIONS, SHORT, Outcome, Sizes, compare
 from golden.torch.observing import NAME, ProductRow, read_rows
+from lab.gpu import card
 from tools.interrupts import ending_on_interrupt
 from tools.pages import add_update_docs, publish
+from tools.paths import at_least_one
 from tools.results import Table, measured
 
 __all__ = ["Losses", "losses", "main", "table"]
 
-_TOOL = "python-gpt"
+_TOOL, _ON_CARD = "python-gpt", "python-gpt-card"
 _NOTE = (
     "Bits for a byte of the text in the last 20 steps, and of text that no step has seen. Of the steps that were "
     "observed, forward and backward: the share that lost their addend whole, the share whose result was rounded below "
@@ -75,15 +78,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.example", description=__doc__)
     parser.add_argument("--folder", type=Path, default=_FOLDER, help="where runs and page are written (%(default)s)")
+    parser.add_argument("--card", action="store_true", help="the full size, on a card; its result is kept at once")
+    parser.add_argument("--steps", type=at_least_one, default=Sizes.steps, help="of a run on a card (%(default)s)")
+    parser.add_argument("--observe", type=at_least_one, default=Sizes.observe, help="every so many (%(default)s)")
+    parser.add_argument("--into", type=Path, help="folder of a card's result (docs/results)")
     add_update_docs(parser, _TOOL, "put the table into its page of docs")
     given = parser.parse_args(arguments)
     if given.folder.exists():
         parser.error(f"--folder: {given.folder} exists; delete it, or choose another, to run again")
-    outcomes = compare(given.folder, list(PRECISIONS), SHORT, "CPU", Console(stderr=True))
+    if given.card and card.skipped("the example"):
+        return 0
+    sizes = replace(Sizes(), steps=given.steps, observe=given.observe) if given.card else SHORT
+    outcomes = compare(given.folder, list(PRECISIONS), sizes, "GPU" if given.card else "CPU", Console(stderr=True))
     lost = {name: losses(given.folder / name.replace(" ", "_") / NAME) for name in outcomes}
     found = table(outcomes, lost)
     print(found.markdown(), end="")
-    if given.update_docs:
+    if given.card:
+        seconds = {name: round(each.seconds, 1) for name, each in outcomes.items()}
+        data = {"sizes": vars(sizes), "seconds": seconds}
+        card.keep(_ON_CARD, data, [found], given.into, note=f"{given.steps} steps of each run. {_NOTE}")
+    elif given.update_docs:
         publish(measured(_TOOL, ["lab.gpu.example"], note=_NOTE, tables=[found]))
     return 0
 

@@ -196,6 +196,12 @@ def test_more_tiles_than_blocks_of_a_launch_are_refused_with_advice() -> None:
         plan_product(WHOLE, Arrays((2**31,), (1, 1, 1), operand, operand, operand))
 
 
+def test_more_products_than_a_card_counts_are_refused() -> None:
+    operand = Matrix(0, FLOAT32, 1, 1, ())
+    with pytest.raises(ValueError, match="got 2147483648 products for each result, must be at most 2147483616"):
+        plan_product(WHOLE, Arrays((), (1, 2**31, 1), operand, operand, operand))
+
+
 def packed(
     device: HostDevice, x: Values, fmt: FloatFormat, exponent: int, width: int, strides: tuple[int, int, int]
 ) -> tuple[Values, Values]:

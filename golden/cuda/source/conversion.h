@@ -70,6 +70,17 @@ INLINE uint16_t element_code(Memory memory, float value) {
     return short_code(ShortRounder(format)(value), format);
 }
 
+// The code of a value that float16 has.
+INLINE uint16_t half_code(float x) {
+#if defined(__CUDA_ARCH__)
+    uint16_t code;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(code) : "f"(x));
+    return code;
+#else
+    return element_code(Memory::float16, x);
+#endif
+}
+
 INLINE void store_value(Memory memory, void *data, int64_t index, float value) {
     if (memory == Memory::float32)
         static_cast<float *>(data)[index] = is_nan(value) ? float_of(FLOAT_NAN) : value;

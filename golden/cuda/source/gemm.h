@@ -1,6 +1,6 @@
 // Matrix products: every result is one chain of steps with k ascending, in the registers of one thread.
 //
-// A block computes a tile of results. Stages of the two panels pass through shared memory, the next one on its way while
+// A block computes a tile of results. Pieces of the two panels pass through shared memory, the next one on its way while
 // one is used. Sums stay in registers: at levels 1 and 2 the partial sums of a chunk beside the totals that they join.
 #pragma once
 
@@ -10,12 +10,12 @@
 
 namespace {
 
-// Two stages of the panels; before and after them a row of each line of threads.
-template <class Element, int SIDE>
+// Two pieces of the panels; before and after them a row of each line of threads.
+template <class Element, int DEPTH, int SIDE>
 union alignas(16) GemmMemory {
     struct {
-        Element a[2][STAGE][SIDE], b[2][STAGE][SIDE];
-    } stages;
+        Element a[2][DEPTH][SIDE], b[2][DEPTH][SIDE];
+    } pieces;
     float rows[SIDE_THREADS][SIDE];
 };
 
@@ -28,25 +28,27 @@ public:
     using Element = typename Plain::Element;
     using Vector = typename Plain::Vector;
     using Lines = Layout<P, sizeof(Element)>;
-    using Memory = GemmMemory<Element, Lines::SIDE>;
+    // Products of a piece: a stage of floats, or two of halves, which are as many bytes and wait half as often.
+    static constexpr int DEPTH = V::native ? 2 * STAGE : STAGE;
+    using Memory = GemmMemory<Element, DEPTH, Lines::SIDE>;
     static constexpr int SIDE = Lines::SIDE, GROUP = Lines::GROUP, COUNT = Plain::COUNT;
-    static constexpr int SIZE = STAGE * SIDE * static_cast<int>(sizeof(Element));  // bytes of a stage of a panel
+    static constexpr int PITCH = SIDE * static_cast<int>(sizeof(Element)), SIZE = DEPTH * PITCH;  // bytes: of a k, of a piece
 
     static INLINE void run(const Product &product, Block block, Memory &shared) {
         const Gemm gemm(product, TilePlace(product, block.number));
-        const int64_t stages = product.k ? product.depth / STAGE : 0;
+        const int pieces = static_cast<int>((product.k + DEPTH - 1) / DEPTH);
         Threads<State> threads;
         threads.each([&](State &state, int) { gemm.start(state); });
         if (product.initial.data) gemm.read_initial(threads, shared);
         threads.each([&](State &state, int thread) {
-            if (stages) gemm.copy(state, shared, 0, thread);
+            if (pieces) gemm.copy(state, shared, 0, thread);
             copies_arrive();
         });
-        for (int64_t stage = 0; stage < stages; stage++)
+        for (int piece = 0; piece < pieces; piece++)
             threads.each([&](State &state, int thread) {
                 const float largest = state.largest;
-                if (stage + 1 < stages) gemm.copy(state, shared, stage + 1, thread);
-                gemm.add_stage(state, shared, stage, largest, thread);
+                if (piece + 1 < pieces) gemm.copy(state, shared, piece + 1, thread);
+                gemm.add_piece(state, shared, piece, piece + 1 == pieces, largest, thread);
                 copies_arrive();
             });
         gemm.write_results(threads, shared);
@@ -61,9 +63,9 @@ private:
     struct State {
         Vector sum[P][P / COUNT];                                 // of the chunk, or of all
         typename Join::Vector total[V::joins ? P : 1][V::joins ? P : 1];
-        int64_t left;       // products until the chunk ends
+        int left;           // products until the chunk ends
         uint32_t chunk;     // its number
-        float largest;      // what a product of the coming stage is at most
+        float largest;      // what a product of the coming piece is at most
         float bound;        // what a partial sum may have reached
     };
 
@@ -72,8 +74,9 @@ private:
           tile_(tile),
           a_panel_(along_axes(product.lengths, product.a_axes, tile.batch) * product.row_tiles + tile.row),
           b_panel_(along_axes(product.lengths, product.b_axes, tile.batch) * product.column_tiles + tile.column),
-          a_(static_cast<const char *>(product.a) + a_panel_ * (product.depth / STAGE) * SIZE),
-          b_(static_cast<const char *>(product.b) + b_panel_ * (product.depth / STAGE) * SIZE),
+          a_(static_cast<const char *>(product.a) + a_panel_ * product.depth * PITCH),
+          b_(static_cast<const char *>(product.b) + b_panel_ * product.depth * PITCH),
+          rest_(static_cast<int>((product.k - 1) % DEPTH) + 1),
           place_(place_of(product.key, product.call, product.random_bits)),
           chain_rule_{format_of(product.inner), product.inner_limit, V::mode, place_},
           join_rule_{format_of(product.outer), product.outer_limit, V::mode, place_} {}
@@ -102,7 +105,7 @@ private:
                 for (int j = 0; j < P; j++) state.total[i][j] = Join::load(&zero);
             }
         }
-        state.left = product_.chunk;
+        state.left = static_cast<int>(product_.chunk);
         state.chunk = 0;
         state.largest = state.bound = 0;
     }
@@ -139,39 +142,45 @@ private:
         }
     }
 
-    // Begin to copy the thread's part of the next stage.
-    INLINE void copy(State &state, Memory &shared, int64_t stage, int thread) const {
-        char *const to_a = reinterpret_cast<char *>(shared.stages.a[stage % 2]) + COPIED * thread;
-        char *const to_b = reinterpret_cast<char *>(shared.stages.b[stage % 2]) + COPIED * thread;
-        const char *const a = a_ + stage * SIZE + COPIED * thread, *const b = b_ + stage * SIZE + COPIED * thread;
+    // Begin to copy the thread's part of a piece; the last may be a stage shorter.
+    INLINE void copy(State &state, Memory &shared, int piece, int thread) const {
+        const int mine = COPIED * thread;
+        char *const to_a = reinterpret_cast<char *>(shared.pieces.a[piece % 2]) + mine;
+        char *const to_b = reinterpret_cast<char *>(shared.pieces.b[piece % 2]) + mine;
+        const char *const a = a_ + int64_t{piece} * SIZE + mine, *const b = b_ + int64_t{piece} * SIZE + mine;
+        const int64_t left = (product_.depth - int64_t{piece} * DEPTH) * PITCH;
         UNROLL
         for (int at = 0; at < SIZE; at += COPIED * THREADS) {
-            if (SIZE % (COPIED * THREADS) == 0 || at + COPIED * thread < SIZE) {
+            if ((SIZE % (COPIED * THREADS) == 0 || at + mine < SIZE) && (DEPTH == STAGE || at + mine < left)) {
                 start_copy(to_a + at, a + at);
                 start_copy(to_b + at, b + at);
             }
         }
         if constexpr (V::bounded) {
+            static_assert(DEPTH == STAGE, "bounds are those of stages");
             const int64_t stages = product_.depth / STAGE;
-            state.largest = float_of(product_.largest_a[a_panel_ * stages + stage]) *
-                            float_of(product_.largest_b[b_panel_ * stages + stage]);
+            state.largest = float_of(product_.largest_a[a_panel_ * stages + piece]) *
+                            float_of(product_.largest_b[b_panel_ * stages + piece]);
         }
     }
 
-    INLINE void add_stage(State &state, const Memory &shared, int64_t stage, float largest, int thread) const {
+    INLINE void add_piece(State &state, const Memory &shared, int piece, bool is_last, float largest, int thread) const {
         const Lines layout(thread);
-        const int used = static_cast<int>(product_.k - stage * STAGE < STAGE ? product_.k - stage * STAGE : STAGE);
+        const Element *const a = shared.pieces.a[piece % 2][0] + layout.row0;
+        const Element *const b = shared.pieces.b[piece % 2][0] + layout.column0;
+        const int used = is_last ? rest_ : DEPTH;
+        const uint32_t step = static_cast<uint32_t>(piece) * DEPTH;
         for (int k = 0; k < used;) {
-            const int end = state.left < used - k ? k + static_cast<int>(state.left) : used;
-            const Element *const a = shared.stages.a[stage % 2][k] + layout.row0, *const b = shared.stages.b[stage % 2][k] + layout.column0;
-            const uint32_t step = static_cast<uint32_t>(stage * STAGE + k);
-            if (V::bounded && below_limit(state, end - k, largest))
-                add_products<Plain>(state, a, b, end - k, step, layout);
+            const int most = used - k < STAGE ? used - k : STAGE, count = V::joins && state.left < most ? state.left : most;
+            if (V::bounded && below_limit(state, count, largest))
+                add_products<Plain>(state, a + k * SIDE, b + k * SIDE, count, step + static_cast<uint32_t>(k), layout);
             else
-                add_products<Limited>(state, a, b, end - k, step, layout);
-            state.left -= end - k;
-            k = end;
-            if (V::joins && (state.left == 0 || stage * STAGE + k == product_.k)) join(state, layout);
+                add_products<Limited>(state, a + k * SIDE, b + k * SIDE, count, step + static_cast<uint32_t>(k), layout);
+            k += count;
+            if constexpr (V::joins) {
+                state.left -= count;
+                if (state.left == 0 || (is_last && k == used)) join(state, layout);
+            }
         }
     }
 
@@ -252,7 +261,7 @@ private:
             }
         }
         clear(state);
-        state.left = product_.chunk;
+        state.left = static_cast<int>(product_.chunk);
         state.chunk++;
         state.bound = 0;
     }
@@ -308,6 +317,7 @@ private:
     const TilePlace tile_;
     const int64_t a_panel_, b_panel_;
     const char *const a_, *const b_;  // the panels
+    const int rest_;                  // products of the last piece
     const Place place_;
     const Rule chain_rule_, join_rule_;
 };

@@ -104,9 +104,24 @@ public:
           factor_(float_power(target.exponent - (kind_ == Kind::fast ? format_of(target).scale() : 0))) {}
 
     INLINE float operator()(float x) const {
-        if (kind_ == Kind::fast) return short_(x) * factor_;
-        if (kind_ == Kind::none) return is_nan(x) ? float_of(FLOAT_NAN) : x * factor_;
-        return any_(x) * factor_;
+        float values[1] = {x};
+        convert(values);
+        return values[0];
+    }
+
+    // Some values in place; what the format needs is asked once for all of them.
+    template <int COUNT>
+    INLINE void convert(float (&values)[COUNT]) const {
+        if (kind_ == Kind::fast) {
+            UNROLL
+            for (int i = 0; i < COUNT; i++) values[i] = short_(values[i]) * factor_;
+        } else if (kind_ == Kind::none) {
+            UNROLL
+            for (int i = 0; i < COUNT; i++) values[i] = is_nan(values[i]) ? float_of(FLOAT_NAN) : values[i] * factor_;
+        } else {
+            UNROLL
+            for (int i = 0; i < COUNT; i++) values[i] = any_(values[i]) * factor_;
+        }
     }
 
 private:

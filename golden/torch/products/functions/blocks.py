@@ -19,7 +19,7 @@ from golden.rounding import Randomness, Rounding, as_rounding
 from golden.torch.common.arguments import check_count
 from golden.torch.common.pytorch import constant
 from golden.torch.products.functions.gradients import without_tangents
-from golden.torch.products.functions.products import check_tensors
+from golden.torch.products.functions.products import check_tensors, refuse_in_compiled_code
 from golden.torch.products.functions.products import linear as exact_linear
 from golden.torch.products.operators.registered import rounded_to_blocks
 from golden.torch.settings.blocks import Blocks
@@ -33,7 +33,6 @@ __all__ = [
     "fake_quantize",
     "linear",
     "linear_of_blocks",
-    "refuse_in_compiled_code",
     "roundings",
 ]
 
@@ -136,15 +135,6 @@ def _line(of: str, element: Any, block: Any, scale: Any, rounding: Any) -> str |
                 f"{of}{argument}: got {value!r} without {of}element, must be left out: nothing is rounded in this way"
             )
     return None
-
-
-def refuse_in_compiled_code() -> None:
-    """Raise NotImplementedError in code that torch.compile makes; it is called before random bits are taken."""
-    if torch.compiler.is_compiling():
-        raise NotImplementedError(
-            "rounding: got 'stochastic' in code that torch.compile makes, which would have the same random bits in "
-            "every run; run it without torch.compile"
-        )
 
 
 def _random_of(given: Roundings, random: Randomness | None) -> Randomness | None:

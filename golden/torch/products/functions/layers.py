@@ -18,9 +18,9 @@ from golden.torch.products.functions.blocks import (
     Roundings,
     check_operands,
     linear_of_blocks,
-    refuse_in_compiled_code,
     roundings,
 )
+from golden.torch.products.functions.products import refuse_in_compiled_code
 from golden.torch.settings.draws import Draws, branched
 from golden.torch.settings.reductions import without_random
 

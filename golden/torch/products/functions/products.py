@@ -21,7 +21,7 @@ from golden.torch.settings.plan import Plan, plan_of
 from golden.torch.settings.reductions import is_by_a_machine, reduction_in
 from golden.torch.settings.scopes import NEAREST_EVEN, scopes
 
-__all__ = ["ELIGIBLE", "bmm", "check_tensors", "current_plan", "linear", "matmul", "product"]
+__all__ = ["ELIGIBLE", "bmm", "check_tensors", "current_plan", "linear", "matmul", "product", "refuse_in_compiled_code"]
 
 #: Dtypes whose values the kernels take; float64 and integers are left to PyTorch, as torch.autocast does.
 ELIGIBLE = frozenset({torch.float32, torch.float16, torch.bfloat16})
@@ -54,13 +54,18 @@ def _machine(rule: str) -> str:
     return "none" if accumulator is None else accumulator.provenance.machine
 
 
-def _drawn(plan: Plan, draws: Draws) -> Plan:
-    """Return a plan with the random bits of the next product."""
+def refuse_in_compiled_code() -> None:
+    """Raise NotImplementedError in code that torch.compile makes; it is called before random bits are taken."""
     if torch.compiler.is_compiling():
         raise NotImplementedError(
             "rounding: got 'stochastic' in code that torch.compile makes, which would have the same random bits in "
             "every run; run it without torch.compile"
         )
+
+
+def _drawn(plan: Plan, draws: Draws) -> Plan:
+    """Return a plan with the random bits of the next product."""
+    refuse_in_compiled_code()
     return plan.drawn(draws.next())
 
 
