@@ -23,7 +23,7 @@ from pathlib import Path
 
 from tools.paths import ROOT
 
-__all__ = ["MEASURED", "RELEASED", "code_of", "files_of", "hash_of", "unit_of", "unit_source"]
+__all__ = ["MEASURED", "RELEASED", "code_of", "files_of", "hash_of", "unit_of", "unit_source", "unparsed"]
 
 #: The hash of the Verilog of every released unit, header included; a test compares it.
 RELEASED = ROOT / "hdl" / "released.json"
@@ -135,11 +135,18 @@ def _files(module: str, root: Path) -> Mapping[str, str]:
         return {}
     if module.endswith("/"):
         apart = (ast.Import, ast.ImportFrom, ast.Expr)
-        own = [ast.unparse(node) for node in _tree(path).body if not isinstance(node, apart) and not _is_about(node)]
+        own = [unparsed(node) for node in _tree(path).body if not isinstance(node, apart) and not _is_about(node)]
         return {path.relative_to(root).as_posix(): "\n".join(own)} if own else {}
     paths = [path, *(_beside(path.parent) if module.startswith("golden") else ())]
     names = {each.relative_to(root).as_posix(): each for each in paths}
     return {name: code_of(name, each.read_text(encoding="utf-8")) for name, each in names.items()}
+
+
+def unparsed(node: ast.stmt) -> str:
+    """Return the code of a statement, the same from every version of Python."""
+    text = ast.unparse(node)
+    # Python 3.12 chooses other quotation marks around a formatted text than 3.11.
+    return text.replace('"', "'") if any(isinstance(each, ast.JoinedStr) for each in ast.walk(node)) else text
 
 
 @cache

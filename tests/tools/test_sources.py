@@ -1,5 +1,6 @@
 """Results of measurements: the files that a program's imports reach, and the provenance of every figure."""
 
+import ast
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from tools import results
 from tools.results import Result, Table, keep, kept, measured, read
-from tools.sources import MEASURED, code_of, files_of, hash_of, unit_source
+from tools.sources import MEASURED, code_of, files_of, hash_of, unit_source, unparsed
 
 #: A project in which `lab.speed` times products, `lab.train` trains, and `sim` judges the RTL.
 PROJECT = {
@@ -146,6 +147,11 @@ def test_exhaustive_runs_of_converters_do_not_depend_on_the_multiply_accumulate_
 def test_hash_of_what_is_not_there_or_measures_nothing_is_empty(source: str) -> None:
     assert MEASURED.is_file()
     assert hash_of(source) == ""
+
+
+def test_statement_with_a_formatted_text_is_hashed_alike_by_every_python() -> None:
+    statement = ast.parse("""raise AttributeError(f"got {name!r}, must be one of {', '.join(NAMES)}")""").body[0]
+    assert unparsed(statement) == "raise AttributeError(f'got {name!r}, must be one of {', '.join(NAMES)}')"
 
 
 def test_code_of_python_has_no_comments_and_docstrings() -> None:

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from golden.torch.settings import passes
 from tests.cuda.device.card import IN_MEMORY
 
 collect_ignore_glob = [] if torch.cuda.is_available() else ["test_*.py"]
@@ -14,3 +15,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if "tests/cuda/device/" in item.path.as_posix():
                 item.add_marker(pytest.mark.filterwarnings("default"))
+
+
+@pytest.fixture(autouse=True)
+def _no_earlier_backward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the guard of unscaled gradients see this test's backward passes alone."""
+    for kind in ("backward", "other", "fp32", "plain"):
+        monkeypatch.setattr(passes.Latest, kind, -1)
