@@ -10,8 +10,7 @@ from golden.nearest import complete
 from hdl.catalogue import Kind
 from hdl.converter import FloatConverter
 from hdl.mx.quantizer import MxQuantizer
-from sim.bench.explain_block import explain_block
-from sim.bench.explain_conversion import explain_conversion
+from sim.bench.explain import explain_block, explain_conversion
 from sim.bench.explain_matrix import explain_matrix
 from sim.bench.explain_reduction import explain_reduction
 from sim.bench.explain_vector import explain_vector
@@ -20,7 +19,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.converter import converter_scenarios, required_bins
 from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
-from sim.stimulus.generators import generator_for
+from sim.stimulus.maker import generator_for
 from sim.stimulus.makers import reduction_scenarios
 from sim.stimulus.mx import block_scenarios, required_block_bins
 from tools.evidence import Part

@@ -16,7 +16,7 @@ from golden.nearest import complete
 from hdl.catalogue import Kind
 from hdl.mac.ports import product_beat_layout, result_beat_layout
 from hdl.matrix.ports import matrix_beat_layout, matrix_result_layout
-from hdl.mx.ports import element_beat_layout, value_beat_layout
+from hdl.mx.quantizer import element_beat_layout, value_beat_layout
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
 
 __all__ = ["UNKNOWN", "Row", "meanings", "rows"]

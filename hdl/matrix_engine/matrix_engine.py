@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth import C, Cat, ClockDomain, Module, Mux, ResetInserter, Signal
+from amaranth import C, Cat, ClockDomain, Module, Mux, ResetInserter, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.words import named
+from hdl.cores.bundle import Bundle
+from hdl.cores.specials import classify
+from hdl.cores.words import choose, named
 from hdl.matrix.matrix_mac import MatrixMac
 from hdl.matrix.ports import matrix_result_layout
 from hdl.matrix_engine.checker import Checker
 from hdl.matrix_engine.control import ControlRegisters, engine_axi_lite_ports
-from hdl.matrix_engine.empty import empty_result
 from hdl.matrix_engine.loader import Loader
 from hdl.matrix_engine.panel import Panel
 from hdl.matrix_engine.parameters import EngineParameters
@@ -28,7 +29,11 @@ from hdl.matrix_engine.tiler import Tiler
 from hdl.matrix_engine.writer import Writer
 from hdl.parameters import built_from, documented
 
-__all__ = ["MatrixEngine"]
+__all__ = ["MatrixEngine", "empty_result"]
+
+# amaranth: UnusedElaboratable=no
+# A part is created together with its unit, which may never be elaborated.
+"""The matrix engine: products of matrices from memory to memory."""
 
 #: AXI4: bursts of consecutive words; normal memory, not cached; data, not secure, not privileged.
 _INCREMENTING, _NORMAL = 1, 0b0011
@@ -304,3 +309,38 @@ class MatrixEngine(wiring.Component):
             for name, value in fixed.items():
                 port: Any = getattr(self, f"m_axi_{channel}{name}")
                 m.d.comb += port.eq(C(value, len(port)))
+
+
+def empty_result(m: Module, parameters: EngineParameters, index: Value, code: Value, is_converted: Value) -> Bundle:
+    """Return the result of an empty reduction: its initial value, where a NaN keeps all its bits.
+
+    A conversion of the result makes the NaN of its format of every NaN. That is done here, so that the converters,
+    which may widen first, see no signalling one.
+
+    Parameters
+    ----------
+    m : Module
+    parameters : EngineParameters
+    index : Value
+        Which of the accumulators' formats the code has.
+    code : Value
+    is_converted : Value
+        The command converts results, be it to the format that they have.
+
+    Returns
+    -------
+    Bundle
+        ``code``, and ``invalid``: the conversion meets a signalling NaN.
+    """
+    codes, signals = [], []
+    for fmt in parameters.formats.accumulators:
+        own = code[: fmt.width]
+        its_class = classify(fmt, own)
+        if parameters.formats.flushes:
+            is_zero = ~own[fmt.fraction_bits : fmt.width - 1].any()
+            own = Mux(is_zero, own & fmt.sign_mask, own)
+        codes.append(Mux(is_converted & its_class.is_nan, fmt.nan, own))
+        signals.append(is_converted & its_class.is_signalling)
+    return Bundle(
+        code=named(m, "empty_result", choose(index, codes)), invalid=named(m, "is_invalid", choose(index, signals))
+    )

@@ -15,13 +15,51 @@ from hdl.mx.block import divider, measured, scale_finder
 from hdl.mx.number_plan import TENSOR_EXPONENT, NumberPlan
 from hdl.mx.number_scaling import SCALE_RANKS, Quotient
 from hdl.mx.parameters import MxParameters
-from hdl.mx.ports import element_beat_layout, value_beat_layout
+from hdl.mx.plan import SCALE_WIDTH
 from hdl.mx.scaling import largest_of
 from hdl.parameters import built_from, documented
 from hdl.pipeline import rank
 from hdl.queue import Queue
 
-__all__ = ["MxQuantizer"]
+__all__ = ["MxQuantizer", "element_beat_layout", "value_beat_layout"]
+
+
+def value_beat_layout(parameters: MxParameters) -> data.StructLayout:
+    """Return the input of the unit, least significant first.
+
+    ``values``
+        Codes of the source format, the first one in the lowest bits.
+    ``random``
+        A random number for each value (NUMERICS section 10). Absent unless `rounding` is ``stochastic``.
+    ``tensor_exponent``
+        Only for NVFP4: the scale of the tensor is 2 to this power. The one of a block's last beat is used.
+    """
+    fields: dict[str, Any] = {"values": data.ArrayLayout(parameters.source.width, parameters.lanes)}
+    if parameters.plan.is_stochastic:
+        fields["random"] = data.ArrayLayout(parameters.random_bits, parameters.lanes)
+    if isinstance(parameters.plan, NumberPlan):
+        fields["tensor_exponent"] = TENSOR_EXPONENT
+    return data.StructLayout(fields)
+
+
+def element_beat_layout(parameters: MxParameters) -> data.StructLayout:
+    """Return the output of the unit, least significant first.
+
+    ``codes``
+        Codes of the element format, in the order of the values.
+    ``scale``
+        The block's scale, a code of ``float8_e8m0fnu``, the same in all beats of a block; 255 is NaN. For NVFP4, a code
+        of ``float8_e4m3fn``; 127 is NaN.
+    ``last``
+        The last beat of a block.
+    """
+    codes = data.ArrayLayout(parameters.plan.element.width, parameters.lanes)
+    return data.StructLayout({"codes": codes, "scale": SCALE_WIDTH, "last": 1})
+
+
+# amaranth: UnusedElaboratable=no
+# A part is created together with its unit, which may never be elaborated.
+"""The block quantiser: it converts blocks of values to codes of a narrow format and a scale for each block."""
 
 #: Ranks in front of the queue of values; and cycles of a block's last beat in the queue before the block leaves.
 _INTO, _WAITING = 2, 3
@@ -47,9 +85,9 @@ class MxQuantizer(wiring.Component):
     beats : int
         Beats of a block.
     i : stream of struct, in
-        `hdl.mx.ports.value_beat_layout`: `lanes` values, and their random numbers if `rounding` is ``stochastic``.
+        `hdl.mx.quantizer.value_beat_layout`: `lanes` values, and their random numbers if `rounding` is ``stochastic``.
     o : stream of struct, out
-        `hdl.mx.ports.element_beat_layout`: as many codes, the block's scale, and whether the beat is its last.
+        `hdl.mx.quantizer.element_beat_layout`: as many codes, the block's scale, and whether the beat is its last.
     values, blocks : Queue
         State that proofs refer to: beats of values that wait for their scale, and scales of the complete blocks.
     entering, leaving : Signal

@@ -40,7 +40,7 @@ class LaneGroup(wiring.Component):
     parameters : VectorParameters
         Of the whole unit.
     operation : data.StructLayout
-        With the fields of `hdl.vector.operation.vector_operation_layout`.
+        With the fields of `hdl.vector.arrangement.vector_operation_layout`.
     lanes : range
         The numbers of its lanes; the first one is even.
     lane_type : type

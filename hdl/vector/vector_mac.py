@@ -20,10 +20,9 @@ from hdl.mac.operands import GROUP, groups_of
 from hdl.mac.ports import Error
 from hdl.mac.widen import widened
 from hdl.parameters import built_from, documented
-from hdl.vector.arrangement import pairs_of_lanes
+from hdl.vector.arrangement import Places, pairs_of_lanes
 from hdl.vector.group import LaneGroup
 from hdl.vector.parameters import VectorParameters
-from hdl.vector.places import Places
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
 from hdl.vector.promotions import QueuedPromotions
 

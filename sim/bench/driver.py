@@ -6,7 +6,7 @@ from typing import Any
 
 from cocotb.handle import Immediate
 
-from sim.bench.levels import is_high
+from sim.bench.monitor import is_high
 from sim.scenario import Scenario
 
 __all__ = ["Driver"]

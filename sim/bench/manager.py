@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from cocotb.handle import Immediate
 
-from sim.bench.levels import is_high
+from sim.bench.monitor import is_high
 from sim.counts import CLEAR_ADDRESS, COUNTER_ADDRESSES
 
 __all__ = ["Transfers", "quiet"]

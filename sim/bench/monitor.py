@@ -6,10 +6,17 @@ from typing import Any
 
 from cocotb.handle import Immediate
 
-from sim.bench.levels import is_high
 from sim.scenario import Scenario
 
-__all__ = ["Monitor"]
+__all__ = ["Monitor", "is_high"]
+
+
+def is_high(signal: Any, name: str) -> bool:
+    """Return whether a signal is 1; an unknown one (X) is a failure of the design, not of the testbench."""
+    try:
+        return bool(signal.value)
+    except ValueError:
+        raise AssertionError(f"{name} is unknown (X)") from None
 
 
 class Monitor:

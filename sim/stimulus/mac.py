@@ -10,11 +10,10 @@ from sim.scenario import Scenario
 from sim.stimulus.control import distances, full_queue_over_resets, port_changes, required_control, resets
 from sim.stimulus.directed import directed_segments, required_directed
 from sim.stimulus.flushed import FLUSH, count_flushed, flushed_steps, required_flushed
-from sim.stimulus.generators import generator_for
 from sim.stimulus.kept import kept_over_resets, watched_over_resets
 from sim.stimulus.long_chunks import long_chains
 from sim.stimulus.mac_coverage import accumulator_of, chunk_lengths, count_steps, required_edges, required_steps
-from sim.stimulus.maker import Maker
+from sim.stimulus.maker import Maker, generator_for
 from sim.stimulus.neighbours import neighbours
 from sim.stimulus.operands import one_of_each_class, specials
 from sim.stimulus.patterns import PATTERNS, pattern, takes_on_sight

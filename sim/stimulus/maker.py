@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
-from sim.stimulus.generators import generator_for
 from sim.stimulus.mac_coverage import CHUNKS
 from sim.stimulus.operands import random_codes, with_exponents
 from sim.stimulus.order import Beats, Order
 from sim.stimulus.reductions import Chain, Segment, predict
 from sim.stimulus.schedule import cycles_of_rotation, interleave, to_scenario
 
-__all__ = ["Maker"]
+__all__ = ["Maker", "generator_for"]
+
+
+def generator_for(seed: int, *names: str) -> np.random.Generator:
+    """Return the random generator for a seed and names: a unit, or a unit and a scenario."""
+    return np.random.default_rng([seed, *(zlib.crc32(name.encode()) for name in names)])
 
 
 class Maker:

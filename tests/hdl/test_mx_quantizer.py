@@ -33,7 +33,7 @@ from hdl.mx.plan import BlockPlan
 from hdl.verilog import to_verilog
 from sim.bench.shell import shell
 from sim.cycles.model import Model
-from sim.stimulus.generators import generator_for
+from sim.stimulus.maker import generator_for
 from sim.stimulus.mx import block_scenarios
 from sim.units import port_of
 from tools.compiled import Compiled

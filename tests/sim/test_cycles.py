@@ -9,7 +9,7 @@ import pytest
 from golden import CBFLOAT16, FP16, FloatFormat, dot
 from hdl.verilog import to_verilog
 from sim.bench.episode import Ran
-from sim.bench.explain_conversion import explain_conversion
+from sim.bench.explain import explain_conversion
 from sim.bench.findings import Context, findings
 from sim.bench.shell import shell
 from sim.cycles.model import Model

@@ -5,9 +5,7 @@ import pytest
 from rich.console import Console
 
 from golden import CBFLOAT16, FLOAT6_E3M2FN, FP16, FP32
-from sim.bench.explain import show
-from sim.bench.explain_block import explain_block
-from sim.bench.explain_conversion import explain_conversion
+from sim.bench.explain import explain_block, explain_conversion, show
 from sim.bench.findings import Context
 from sim.fields import Fields
 from sim.port import Port

@@ -13,8 +13,8 @@ from sim.fields import Fields
 from sim.kinds import bench_of
 from sim.scenario import Scenario
 from sim.stimulus.converter_modes import mode_scenarios, required_mode_bins
-from sim.stimulus.generators import generator_for
 from sim.stimulus.mac_coverage import accumulator_of, count_steps, required_steps
+from sim.stimulus.maker import generator_for
 from sim.stimulus.makers import reduction_scenarios
 from sim.stimulus.operands import one_of_each_class
 from sim.stimulus.patterns import PATTERNS, pattern

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from golden.torch.common.section import Section
-from golden.torch.examples.blocks import Blocks
-from golden.torch.examples.task import Task
+from golden.torch.examples.task import Blocks, Task
 
 __all__ = ["DigitsCnn", "DigitsMlp", "digits"]
 

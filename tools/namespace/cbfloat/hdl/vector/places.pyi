@@ -1,1 +1,0 @@
-from hdl.vector.places import *
