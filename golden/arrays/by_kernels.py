@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 
 from golden.accumulator import Accumulator
 from golden.arrays.checks import code_dtype
-from golden.arrays.conversion import convert, decode, encode, quantize
+from golden.arrays.conversion import decode, encode, quantize
+from golden.arrays.operands import carried_codes, carried_indexed, carried_values
 from golden.arrays.requests import Answer, Request
 from golden.arrays.signalling import has_signalling, with_signalling
-from golden.formats import FP32, FloatFormat
+from golden.formats import FP32
 from golden.kernels import accumulators, products
 from golden.kernels.counting import CountSink
 from golden.kernels.library import active
-from golden.kernels.products import Call, Indexed, carrier
+from golden.kernels.products import Call, Indexed
 
-__all__ = ["Kernels", "carried_codes", "carried_indexed", "carried_values"]
+__all__ = ["Kernels"]
 
 Array = NDArray[Any]
 
@@ -141,29 +142,3 @@ def _one_by_one(request: Request) -> Answer:
         start = None if starts is None else starts[at]
         product[...] = _accumulated(request._replace(a=a, b=b, initial=start, shape=product.shape)).result
     return Answer(result)
-
-
-Codes = NDArray[Any]
-
-
-def carried_codes(operand: FloatFormat, a: Codes, b: Codes) -> tuple[Codes, Codes]:
-    """Return the codes of both operands as codes of their carrier."""
-    wider = carrier(operand)
-    if wider is operand:
-        return a, b
-    return np.asarray(convert(a, operand, wider)), np.asarray(convert(b, operand, wider))
-
-
-def carried_values(
-    operand: FloatFormat, a: NDArray[np.float32], b: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return the values of both operands, rounded to their format unless the kernels do that."""
-    if carrier(operand) is operand:
-        return a, b
-    return np.asarray(quantize(a, operand)), np.asarray(quantize(b, operand))
-
-
-def carried_indexed(operand: FloatFormat, a: Indexed, b: Indexed) -> tuple[Indexed, Indexed]:
-    """Do as `carried_values` for operands by tables."""
-    x, y = carried_values(operand, a.data, b.data)
-    return a._replace(data=x), b._replace(data=y)

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from golden.arrays.checks import as_codes, as_flag, as_floats, as_format, code_dtype, refuse_mask
 from golden.arrays.choices import as_choice
+from golden.arrays.pieces import round_into
 from golden.arrays.rounding import PLAIN, Flags, RoundingChoice, codes_to_float64, float64_to_codes
-from golden.arrays.tables import converted, look_up, round_into, table_of
+from golden.arrays.tables import converted, look_up, table_of
 from golden.formats import FP32, FloatFormat
 from golden.kernels import flat
 from golden.kernels.library import warn_of_slowness

@@ -7,10 +7,10 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.arrays.by_kernels import carried_codes
 from golden.arrays.chain import Chain
 from golden.arrays.checks import as_codes, as_flag, as_format, code_dtype, same_shape
 from golden.arrays.choices import as_choice
+from golden.arrays.operands import carried_codes
 from golden.arrays.rounding import Flags, codes_to_float64, float64_to_codes
 from golden.formats import FloatFormat
 from golden.kernels import products as kernels

@@ -8,8 +8,6 @@ The tables are made by the rounding that they stand for. A stochastic rounding h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from golden.arrays.checks import code_dtype
+from golden.arrays.pieces import pieces
 from golden.arrays.rounding import (
     Flags,
-    Float64,
     RoundingChoice,
     codes_to_float64,
     float64_to_codes,
@@ -30,7 +28,7 @@ from golden.flags import Flag
 from golden.formats import BF16, FP32, FloatFormat
 from golden.rounding import Rounding
 
-__all__ = ["Table", "converted", "look_up", "pieces", "round_into", "table_of"]
+__all__ = ["Table", "converted", "look_up", "table_of"]
 
 
 class Table(NamedTuple):
@@ -112,28 +110,3 @@ def look_up(entries: NDArray[Any], given: NDArray[Any], result: NDArray[Any]) ->
         index = _index(flat[piece].view(np.uint32)) if wide else flat[piece]
         # No index is beyond the table; "clip" spares the copy that the search for one would need.
         np.take(entries, index, out=into[piece], mode="clip")
-
-
-_PIECE = 1 << 14
-
-
-def pieces(count: int) -> Iterator[slice]:
-    """Cut a flat array of `count` elements."""
-    return (slice(start, start + _PIECE) for start in range(0, count, _PIECE))
-
-
-def round_into(
-    result: NDArray[Any],
-    given: NDArray[Any],
-    fmt: FloatFormat,
-    choice: RoundingChoice,
-    before: Callable[[NDArray[Any]], Float64],
-    after: Callable[[Float64], NDArray[Any]],
-) -> None:
-    """Fill `result`, contiguous, with ``after(round_float64(before(given), fmt, choice))``."""
-    flat, into = given.reshape(-1), result.reshape(-1)
-    words = None if choice.random is None else np.broadcast_to(choice.random, given.shape).reshape(-1)
-    with np.errstate(all="ignore"):
-        for piece in pieces(flat.size):
-            here = choice if words is None else replace(choice, random=words[piece])
-            into[piece] = after(round_float64(before(flat[piece]), fmt, here))

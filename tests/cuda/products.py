@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import golden
-from golden.arrays.by_kernels import carried_values
+from golden.arrays.operands import carried_values
 from golden.cuda.plan import FLOAT32, THREADS, Arrays, Launch, Matrix, ProductPlan, plan_product
 from tests.cuda.host import HostDevice
 

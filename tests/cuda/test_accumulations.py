@@ -11,7 +11,7 @@ import pytest
 import golden
 from golden import BF16, CBFLOAT16, FP16, FP32, FloatFormat, FusedSum, Rounding
 from golden.accumulator import Accumulator
-from golden.arrays.by_kernels import carried_values
+from golden.arrays.operands import carried_values
 from golden.cuda.accumulations import plan_accumulation
 from golden.cuda.plan import Arrays
 from golden.formats import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E5M2

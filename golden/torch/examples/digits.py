@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 
 from golden.torch.common.section import Section
-from golden.torch.examples.task import Blocks, Task
+from golden.torch.examples.blocks import Blocks
+from golden.torch.examples.task import Task
 
 __all__ = ["DigitsCnn", "DigitsMlp", "digits"]
 

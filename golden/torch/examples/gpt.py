@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset
 
 from golden.torch.common.section import Section
-from golden.torch.examples.task import Blocks, Task
+from golden.torch.examples.blocks import Blocks
+from golden.torch.examples.task import Task
 
 __all__ = ["CharacterGpt"]
 
