@@ -8,10 +8,8 @@ from collections.abc import Sequence
 
 from rich.progress import track
 
-import golden
-from golden import FloatFormat
+from lab.devices import members
 from lab.devices.device import Device
-from lab.devices.family import member
 from lab.devices.judge import Verdict, judged
 from lab.gpu.card import skipped
 from tools.interrupts import ending_on_interrupt
@@ -37,21 +35,17 @@ def _row(name: str, verdict: Verdict) -> tuple[str, ...]:
     return name, said, f"{verdict.calls:,}", f"{verdict.sums:,}", f"{verdict.seconds:.1f}"
 
 
-def _family(members: int, total: FloatFormat, verify: int) -> int:
+def _family(given: argparse.Namespace) -> int:
     """Judge members of the family drawn at random; print a line for each, then how many are found."""
-    counts = {"found": 0, "not found": 0, "refused": 0, "wrong model": 0}
-    for number in track(range(members), description="identifying", disable=not sys.stderr.isatty()):
-        try:
-            verdict = judged(member(number, total), verify=verify)
-        except ValueError as error:  # no format of results has the codes of a machine that loses single products
-            kind, about = "refused", str(error)
-        else:
-            kind = "wrong model" if verdict.is_wrong else "not found" if verdict.is_missed else "found"
-            about = f"{verdict.sums:,} sums, {verdict.seconds:.1f} s"
-        counts[kind] += 1
-        print(f"member {number}: {kind}, {about}", flush=True)
-    print(f"{members} members: " + ", ".join(f"{count} {kind}" for kind, count in counts.items()))
-    return int(counts["wrong model"] > 0)
+    count, total = given.family, given.total or "float32"
+    if given.update_docs:
+        letters = members.record(count, total, given.verify, given.jobs)
+    else:
+        letters = "".join(members.judge(0, count, total, given.verify, given.jobs))
+    print(
+        f"{len(letters)} members: " + ", ".join(f"{letters.count(each)} {kind}" for each, kind in members.KINDS.items())
+    )
+    return int("w" in letters)
 
 
 def _devices(on_card: bool) -> dict[str, Device]:
@@ -73,12 +67,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--verify", type=at_least_one, default=100_000, help="sums of verification (%(default)s)")
     parser.add_argument("--family", type=at_least_one, metavar="N", help="judge N random members of the family instead")
     parser.add_argument("--total", choices=("float32", "float16"), help="format of the members' totals (float32)")
-    add_update_docs(parser, "devices", "put the table into docs/identify.md")
+    parser.add_argument("--jobs", type=at_least_one, default=2, help="processes that judge members (%(default)s)")
+    add_update_docs(
+        parser, "devices", "put the table into docs/identify.md; of members, go on with the record that is kept"
+    )
     given = parser.parse_args(arguments)
     if given.family:
-        if given.update_docs or given.only or given.without:
-            parser.error("--family: got names or --update-docs with it, must be given with --total and --verify alone")
-        return _family(given.family, golden.format_named(given.total or "float32"), given.verify)
+        if given.only or given.without:
+            parser.error("--family: got names of devices with it, must be given without")
+        return _family(given)
     if given.total:
         parser.error(f"--total: got {given.total}, must be given with --family")
     if given.card and given.update_docs:

@@ -4,11 +4,13 @@ import pytest
 
 import golden
 from golden import BF16, FP16, FP32
+from lab.devices import members
 from lab.devices.__main__ import main
 from lab.devices.catalogue import DEVICES
 from lab.devices.device import Device
 from lab.devices.family import member
 from lab.devices.judge import judged
+from tools import results
 
 OTHERS = [name for name in DEVICES if name not in golden.accumulators and not name.startswith("level")]
 
@@ -45,6 +47,31 @@ def test_member_of_the_family_depends_on_its_number_alone():
     assert member(3).model == member(3).model != member(4).model
     assert len({member(number).model for number in range(50)}) == 50
     assert {member(number, FP16).model.outer for number in range(50)} == {FP16}
+
+
+def test_record_of_members_goes_on_with_the_next_one_and_names_those_not_found(monkeypatch, tmp_path, capsys):
+    asked = []
+
+    def judge(first, count, total, verify, jobs):
+        asked.append((first, count))
+        yield from "fnrw"[first:count]
+
+    monkeypatch.setattr(members, "judge", judge)
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    monkeypatch.setattr(members, "publish", results.keep)
+    assert main(["--family", "2", "--verify", "100", "--update-docs"]) == 0
+    assert main(["--family", "4", "--verify", "100", "--update-docs"]) == 1
+    assert "4 members: 1 found, 1 not found, 1 refused, 1 wrong model" in capsys.readouterr().out
+    assert main(["--family", "2", "--verify", "99", "--update-docs"]) == 0
+    assert asked == [(0, 2), (2, 4), (0, 2)]
+    (row,) = members.table({"float32": "fnrw"}).rows
+    assert row == ("float32", "4", "1", "1", "1", "1", "1, 3")
+
+
+@pytest.mark.long
+def test_judging_members_gives_a_letter_for_each_in_order(capsys):
+    assert "".join(members.judge(1, 3, "float32", 1000, 2)) == "ff"
+    assert "member 1: found, " in capsys.readouterr().out
 
 
 @pytest.mark.long

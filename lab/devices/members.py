@@ -1,0 +1,99 @@
+"""Members of the family, judged blind by number; a record that is stopped goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+
+from rich.progress import track
+
+import golden
+from lab.devices.family import member
+from lab.devices.judge import judged
+from tools import results
+from tools.interrupts import end_with_parent, ended_by_interrupts, unheard_interrupts
+from tools.pages import publish
+from tools.results import Table, measured
+
+__all__ = ["KINDS", "TOOL", "earlier", "judge", "record", "table"]
+
+TOOL = "family"
+SOURCES = ("lab.devices",)
+#: Verdicts, by the letter that the record has for each member.
+KINDS = {"f": "found", "n": "not found", "r": "refused", "w": "wrong model"}
+_AT_ONCE = 20  # members between two records
+_LISTED = 40  # members that a row of the table names
+
+Verdicts = dict[str, str]
+
+
+def _judged(number: int, total: str, verify: int) -> tuple[str, str]:
+    """Return the letter of a member's verdict, and a line about it."""
+    try:
+        verdict = judged(member(number, golden.format_named(total)), verify=verify)
+    except ValueError as error:  # no format of results has the codes of a machine that loses single products
+        return "r", str(error)
+    return (
+        "w" if verdict.is_wrong else "n" if verdict.is_missed else "f",
+        f"{verdict.sums:,} sums, {verdict.seconds:.1f} s",
+    )
+
+
+def judge(first: int, count: int, total: str, verify: int, jobs: int) -> Iterator[str]:
+    """Judge members in processes, print a line for each, and yield the letters of their verdicts in order.
+
+    Parameters
+    ----------
+    first, count : int
+        The number of the first member, and of the one behind the last.
+    total : str
+        Format of the totals.
+    verify : int
+        Sums of verification.
+    jobs : int
+        Processes.
+    """
+    numbers = range(first, count)
+    with ProcessPoolExecutor(jobs, initializer=end_with_parent) as pool, ended_by_interrupts(pool):
+        with unheard_interrupts():
+            done = pool.map(partial(_judged, total=total, verify=verify), numbers)
+        shown = track(done, "identifying", total=len(numbers), disable=not sys.stderr.isatty())
+        for number, (letter, about) in zip(numbers, shown, strict=True):
+            print(f"member {number}: {KINDS[letter]}, {about}", flush=True)
+            yield letter
+
+
+def earlier(verify: int) -> Verdicts:
+    """Return the verdicts of a kept record of the same source and verification, by format of the totals."""
+    try:
+        result = results.read(TOOL)
+    except (FileNotFoundError, ValueError, KeyError, TypeError, json.JSONDecodeError):
+        return {}
+    return dict(result.data["verdicts"]) if not result.changed and result.data["verify"] == verify else {}
+
+
+def table(verdicts: Verdicts) -> Table:
+    """Return the record, a row for each format of the totals."""
+    rows = []
+    for total, letters in verdicts.items():
+        missed = [str(number) for number, letter in enumerate(letters) if letter in "nw"]
+        more = f" and {len(missed) - _LISTED} more" if len(missed) > _LISTED else ""
+        counts = (f"{letters.count(letter):,}" for letter in KINDS)
+        rows.append((total, f"{len(letters):,}", *counts, ", ".join(missed[:_LISTED]) + more))
+    return Table(("totals", "members", *KINDS.values(), "numbers of those not found"), rows)
+
+
+def record(count: int, total: str, verify: int, jobs: int) -> str:
+    """Judge the members that a kept record lacks; keep and publish it again and again. Return all letters."""
+    verdicts = earlier(verify)
+    letters = verdicts.get(total, "")
+    for letter in judge(len(letters), count, total, verify, jobs):
+        letters += letter
+        verdicts[total] = letters
+        if len(letters) % _AT_ONCE == 0 or len(letters) == count:
+            data = {"verify": verify, "verdicts": verdicts}
+            publish(measured(TOOL, SOURCES, tables=(table(verdicts),), data=data))
+    return letters
