@@ -120,6 +120,7 @@ def test_dlfloat16_every_number_survives_the_way_through_float32(mode):
     assert_same_bits(convert(convert(codes, DLFLOAT16, FP32), FP32, DLFLOAT16, rounding=mode), codes, codes)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("destination", [FP32, FP16], ids=str)
 def test_convert_every_dlfloat16_code_is_the_references(destination):
     codes = all_codes(DLFLOAT16)

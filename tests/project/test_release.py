@@ -149,10 +149,10 @@ def test_continuous_integration_leaves_the_long_checks_to_the_night(stages):
     assert status == 0
     assert set(made[1:]) == {
         *STAGES,
-        "test ARGS=--share 2/6",
-        "sim ARGS=--share 2/6",
-        "sim-mutants SEED=1 ARGS=--share 2/6",
-        "formal ARGS=--tier=fast --share 2/6",
+        "test ARGS=--share 2/8",
+        "sim ARGS=--share 2/8",
+        "sim-mutants SEED=1 ARGS=--share 2/8",
+        "formal ARGS=--tier=fast --share 2/8",
     }
 
 

@@ -202,6 +202,7 @@ def scenarios_of(name: str, effort: float, seed: int = 1) -> list[Scenario]:
     return made
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     "name",
     ["float16_to_float32", "float32_to_float8_e4m3fn_any_rounding", "mx_quantize_float8_e4m3fn", "mac_level_2",
@@ -225,6 +226,7 @@ def test_mixed_reductions_in_every_mode_pause_at_both_sides(name: str) -> None:
         assert not values.all()
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", ["mac_level_2", "mac_stages_9", "vector_mac_no_flags"])
 def test_full_queue_is_left_alone_for_longer_than_it_takes_to_fill_it(name: str) -> None:
     takes = next(each for each in scenarios_of(name, 0.01) if each.name == "full_queue").takes

@@ -60,6 +60,7 @@ NEW: dict[str, tuple[Kind, dict[str, Any]]] = {
 NAMES = ("mac_any_rounding", "mac_narrow", "vector_mac_any_rounding")
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("name", NAMES)
 def test_stimulus_meets_every_required_bin_whatever_the_seed(name: str) -> None:
     for seed in (1, 2):

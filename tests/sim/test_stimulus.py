@@ -173,6 +173,7 @@ def test_vector_answers_are_laid_out_as_the_tables_of_the_unit_say() -> None:
             assert found == [results[at] | results[at + step] << 32 for at in range(step)]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize(
     ("name", "effort", "sampled"),
     [

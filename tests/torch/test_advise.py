@@ -99,6 +99,7 @@ def excess(name, fmt, budgets):
     return excesses
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("fmt", ["cbfloat16", "bfloat16"])
 @pytest.mark.parametrize("name", MODELS)
 def test_advise_on_a_bundled_model_is_within_5_percent_of_every_combination_at_its_cost(name, fmt):

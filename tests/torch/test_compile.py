@@ -44,6 +44,7 @@ def gradients(function):
     return [result, *torch.autograd.grad(result, given)]
 
 
+@pytest.mark.turns
 @BACKENDS
 def test_compile_of_the_whole_graph_gives_the_same_bits(backend):
     cstorch.set_half_dtype("cbfloat16")
@@ -70,6 +71,7 @@ class Model(torch.nn.Module):
         return F.log_softmax(result, -1).square().mean()
 
 
+@pytest.mark.turns
 @BACKENDS
 def test_compile_of_an_unmodified_model_in_a_context_gives_the_same_bits(backend):
     torch.manual_seed(0)

@@ -159,6 +159,7 @@ def test_level_map_holds_in_a_recomputation_within_the_model(wanted):
     assert_same(results(net, precision(levels=levels)), wanted)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_level_map_holds_in_a_compiled_model_and_changes_with_the_map(backend, wanted):
     torch._dynamo.reset()

@@ -14,6 +14,7 @@ def as_the_device(asked):
     return [golden.matmul(each.a, each.b, operand=BF16, level=1, chunk=12) for each in asked]
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("kind", ["npz", "csv"])
 def test_identify_by_files_prints_the_model(tmp_path, capsys, kind):
     probes, results = tmp_path / f"probes.{kind}", tmp_path / f"results.{kind}"
