@@ -15,6 +15,7 @@ from golden.torch.observing import NAME
 from lab.gpu import example, kernels
 from lab.gpu.example import Losses, losses, table
 from lab.gpu.kernels import COUNTED, count, disassembler, in_listing
+from tools import results
 
 LISTING = """
 .text.probe:
@@ -115,3 +116,26 @@ def test_folder_that_exists_is_refused(tmp_path, capsys):
     with pytest.raises(SystemExit):
         example.main(["--folder", str(tmp_path)])
     assert f"--folder: {tmp_path} exists" in capsys.readouterr().err
+
+
+def test_example_on_a_card_says_what_is_missing_where_there_is_none(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(example.card.torch.cuda, "is_available", lambda: False)
+    assert example.main(["--card", "--folder", str(tmp_path / "runs")]) == 0
+    assert "the example: skipped, for this machine lacks" in capsys.readouterr().out
+    assert not (tmp_path / "runs").exists()
+
+
+def test_example_on_a_card_keeps_its_table_with_the_steps(monkeypatch, tmp_path):
+    outcome = Outcome(bits=4.5, unseen=4.75, scale=2.0**31, skipped=1, seconds=60.0)
+    made = []
+    monkeypatch.setattr(example.card, "skipped", lambda what: False)
+    monkeypatch.setattr(example, "compare", lambda *given: made.append(given) or {"cbfloat16 level 1": outcome})
+    monkeypatch.setattr(example, "losses", lambda file: Losses(0.01, 0.02, 0.03))
+    given = ["--card", "--steps", "80", "--observe", "40", "--folder", str(tmp_path / "runs"), "--into", str(tmp_path)]
+    assert example.main(given) == 0
+    ((_, _, sizes, device, _),) = made
+    assert (sizes.layers, sizes.steps, sizes.observe, device) == (12, 80, 40, "GPU")
+    kept = results.read("python-gpt-card", tmp_path)
+    assert kept.data["seconds"] == {"cbfloat16 level 1": 60.0}
+    assert "80 steps of each run." in kept.note
+    assert "4.7500" in kept.markdown()
