@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,9 @@ def directed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
     # The largest and the smallest product, and the smallest accumulator alone.
     rows += [(0, one, largest, largest), (largest, one, largest, one), (0, one, smallest, smallest)]
     rows += [(smallest, one, 0, one)]
+    # Zero times the largest number, and the other way round, leaves the smallest accumulator as it is.
+    for s, t, u in itertools.product((0, minus), repeat=3):
+        rows += [(smallest | s, one, t, largest | u), (smallest | s, one, largest | u, t)]
     # The largest number, which is odd, plus half an ulp: only rounding makes it infinite.
     half = (operand.emax - operand.precision) // 2
     powers = [int(encode(2.0**x, operand)) for x in (half, operand.emax - operand.precision - half)]

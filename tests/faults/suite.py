@@ -25,7 +25,9 @@ _LEFT_OUT = (
     "golden/kernels/test_sanitizers.py", "golden/test_hosts.py", "golden/test_import.py",
     "torch/test_grad_scaler_ranks.py", "torch/test_import.py", "torch/test_trainer_ranks.py",
 )  # fmt: skip
-OPTIONS = ("-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0")
+OPTIONS = ("-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0",
+           # pytest says so of plugins that this process has imported itself.
+           "-W", "ignore:Module already imported so cannot be rewritten")  # fmt: skip
 
 #: Fewer random examples, and one thread: a forked process has no others.
 SETTINGS = {"CBFLOAT_EXAMPLES": "20", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
