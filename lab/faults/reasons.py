@@ -62,7 +62,48 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
         "$188, bit 0, is always 1",
         "equivalent: a mask of low bits that the register file of this unit has cleared for all narrower totals",
     ),
+    (
+        "*",
+        "mac/promotions.py",
+        "reset",
+        "*",
+        "slower only: a product of level 0 waits after a reset for operations that are not there",
+    ),
+    (
+        "*",
+        "mac/promotions.py",
+        "operand",
+        "other_issued: others_in_flight instead of *",
+        "slower only: it was 1 before any other operation was issued, and stays so for longer",
+    ),
+    (
+        "*",
+        "mac/promotions.py",
+        "off by one",
+        "*: 1 -> 2",
+        "equivalent as the proofs of the control say: a product of level 0 waits for a cycle more than it has to",
+    ),
+    (
+        "*",
+        "mac/lane.py",
+        "constant",
+        "compare_near_limit, bit 25, is always 0",
+        "equivalent: it is 1 for an exponent of 0, which a rank has only before the first operation: that of an "
+        "accumulator is at least 1",
+    ),
+    (
+        "vector_mac*",
+        "cores/operand.py",
+        "operand",
+        "$407: * instead of $404",
+        "equivalent: the lowest digit of the near path stands alone for a difference of -1, a power of two, which the "
+        "carry of its negation moves up by the place that is missing",
+    ),
     ("*", "mac/flags.py", "reset", "*", _NO_OPERATION),
+    ("vector_mac*", "cores/copies.py", "reset", "at_*.format[[]3:0] *", _NO_OPERATION),
+    ("vector_mac*", "vector/group.py", "reset", "packed_*", _NO_OPERATION),
+    ("*", "mac/chunks.py", "reset", "a register *", _NO_OPERATION),
+    ("*", "mac/operands.py", "reset", "held.*", _NO_OPERATION),
     # Of a rank the name of the first field stands for all: bits 0 to 3 are the register, others are no data.
     ("*", "mac/operation.py", "reset", "*.register* bit [0-3]", _NO_OPERATION),
     ("*", "mac/results.py", "reset", "behind_pack.*", _NO_OPERATION),
