@@ -23,6 +23,14 @@ def one_yosys() -> Iterator[None]:
         yield
 
 
+def forget_backward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the guard of unscaled gradients see the backward passes of one test alone."""
+    from golden.torch.settings import passes  # not every room that imports this has PyTorch
+
+    for kind in ("backward", "other", "fp32", "plain"):
+        monkeypatch.setattr(passes.Latest, kind, -1)
+
+
 @contextmanager
 def full_disk() -> Iterator[None]:
     """Let every file that this process writes fail after 1 KiB, as on a disk without space."""

@@ -22,7 +22,7 @@ from tools.interrupts import whole_in_spite_of_interrupts
 from tools.paths import ROOT
 from tools.sources import hash_of, unit_of
 
-__all__ = ["FOLDER", "Result", "Table", "keep", "kept", "measured", "read"]
+__all__ = ["FOLDER", "Result", "Table", "earlier", "keep", "kept", "measured", "read"]
 
 #: Where the published results are.
 FOLDER = ROOT / "docs" / "results"
@@ -205,6 +205,15 @@ def read(tool: str, folder: Path | None = None) -> Result:
     """
     content = json.loads(((folder or FOLDER) / f"{tool}.json").read_text(encoding="utf-8"))
     return Result(**(content | {"tables": tuple(Table(**each) for each in content["tables"])}))
+
+
+def earlier(tool: str, folder: Path | None = None) -> dict[str, Any]:
+    """Return the data of a kept result of the sources as they are; empty if there is none."""
+    try:
+        result = read(tool, folder)
+        return {} if result.changed else dict(result.data)
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return {}
 
 
 def kept(folder: Path | None = None) -> dict[str, Result]:

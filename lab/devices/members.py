@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -68,11 +67,8 @@ def judge(first: int, count: int, total: str, verify: int, jobs: int) -> Iterato
 
 def earlier(verify: int) -> Verdicts:
     """Return the verdicts of a kept record of the same source and verification, by format of the totals."""
-    try:
-        result = results.read(TOOL)
-    except (FileNotFoundError, ValueError, KeyError, TypeError, json.JSONDecodeError):
-        return {}
-    return dict(result.data["verdicts"]) if not result.changed and result.data["verify"] == verify else {}
+    data = results.earlier(TOOL)
+    return dict(data["verdicts"]) if data.get("verify") == verify else {}
 
 
 def table(verdicts: Verdicts) -> Table:

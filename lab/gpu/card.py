@@ -64,9 +64,6 @@ def keep(
 
 def earlier(tool: str, folder: Path | None = None) -> dict[str, Any]:
     """Return the data of a result of the same source on the same machine; empty if there is none."""
-    try:
-        result = results.read(tool, folder)
-    except (FileNotFoundError, ValueError, KeyError, TypeError, json.JSONDecodeError):
-        return {}
-    same = not result.changed and result.data["about"] == json.loads(json.dumps(about()))
-    return {name: each for name, each in result.data.items() if name != "about"} if same else {}
+    data = results.earlier(tool, folder)
+    same = data.pop("about", None) == json.loads(json.dumps(about()))
+    return data if same else {}

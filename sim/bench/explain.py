@@ -14,6 +14,7 @@ from sim.scenario import Scenario
 __all__ = ["distance_in_ulp", "explain_block", "explain_conversion", "flag_names", "mode_name", "show"]
 
 _MODES = {mode.value: str(mode) for mode in Rounding}
+_SHOWN = 2  # wrong elements of a beat
 
 
 def show(code: int, fmt: FloatFormat) -> str:
@@ -49,9 +50,6 @@ def flag_names(flags: int) -> str:
     if flags & 8:
         names.append("divide_by_zero")
     return "|".join(names) or "none"
-
-
-_SHOWN = 2
 
 
 def explain_block(context: Context, scenario: Scenario, index: int, actual: int | str | None) -> str:

@@ -8,7 +8,8 @@ import torch
 
 from golden.torch.cerebras import backends
 from golden.torch.common import terminal
-from golden.torch.settings import half, levels, passes
+from golden.torch.settings import half, levels
+from tests.shared import forget_backward_passes
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +21,7 @@ def defaults_of_the_process(monkeypatch):
     monkeypatch.setattr(backends._Process, "backend", None)
     monkeypatch.setattr(terminal, "_said", set())
     monkeypatch.setattr(levels._Process, "level", 1)
-    for kind in ("backward", "other", "fp32", "plain"):
-        monkeypatch.setattr(passes.Latest, kind, -1)
+    forget_backward_passes(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

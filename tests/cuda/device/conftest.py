@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from golden.torch.settings import passes
 from tests.cuda.device.card import IN_MEMORY
+from tests.shared import forget_backward_passes
 
 collect_ignore_glob = [] if torch.cuda.is_available() else ["test_*.py"]
 
@@ -19,6 +19,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_earlier_backward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the guard of unscaled gradients see this test's backward passes alone."""
-    for kind in ("backward", "other", "fp32", "plain"):
-        monkeypatch.setattr(passes.Latest, kind, -1)
+    forget_backward_passes(monkeypatch)
