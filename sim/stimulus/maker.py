@@ -6,6 +6,7 @@ import itertools
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac_coverage import CHUNKS
-from sim.stimulus.operands import random_codes, with_exponents
+from sim.stimulus.operands import Stock, random_codes, usual_codes
 from sim.stimulus.order import Beats, Order
 from sim.stimulus.reductions import Chain, Segment, predict
 from sim.stimulus.schedule import cycles_of_rotation, interleave, to_scenario
@@ -45,8 +46,7 @@ class Maker:
         self.default_chunk = self.rotation_chunk = max(self.chunks)
         #: Exponent of the largest power of two among the tested chunk lengths; variants of a unit are tested less.
         self.long_bits = 16 if effort >= 1 else 8
-        self.bins: Counter[str] = Counter()
-        self.rng = generator_for(seed, unit)
+        self._begin(generator_for(seed, unit))
 
     def format_names(self) -> list[str]:
         """Return the names of the operand formats."""
@@ -72,8 +72,15 @@ class Maker:
 
     def start(self, name: str) -> None:
         """Begin a scenario, with separate random numbers and empty coverage."""
-        self.rng = generator_for(self.seed, self.unit, name)
-        self.bins = Counter()
+        self._begin(generator_for(self.seed, self.unit, name))
+
+    def _begin(self, rng: np.random.Generator) -> None:
+        self.rng, self.bins = rng, Counter[str]()
+        self._stocks = {
+            (draw, fmt): Stock(partial(draw, fmt, rng=rng))
+            for draw in (random_codes, usual_codes)
+            for fmt in self.operands
+        }
 
     def complete(self, name: str, chains: list[Chain]) -> None:
         """Fill in the expected answers."""
@@ -120,14 +127,15 @@ class Maker:
         return cycles_of_rotation(self.mac, ends_chunk)
 
     def segment(self, index: int, level: int, length: int, **given: Any) -> Segment:
-        """Return a reduction of random products; one in four has operands of any kind."""
-        fmt = self.operands[index]
-        if self.rng.random() < 0.25:
-            a, b = (random_codes(fmt, length, self.rng) for _ in range(2))
-        else:
-            a, b = (with_exponents(fmt, self.rng.integers(-4, 4, length), self.rng) for _ in range(2))
+        """Return a reduction of random products."""
         given.setdefault("chunk", self.default_chunk)
-        return Segment(index, level, a.tolist(), b.tolist(), **given)
+        return Segment(index, level, *self.factors(index, length), **given)
+
+    def factors(self, index: int, length: int) -> tuple[list[int], list[int]]:
+        """Return the factors of as many random products; in one call of four they are of any kind."""
+        drawn = random_codes if self.rng.random() < 0.25 else usual_codes
+        stock = self._stocks[drawn, self.operands[index]]
+        return stock.take(length), stock.take(length)
 
     def _random_segment(self, longest: int, **given: Any) -> Segment:
         index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -10,7 +11,17 @@ from numpy.typing import NDArray
 
 from golden import FloatFormat
 
-__all__ = ["Codes", "boundary", "from_parts", "one_of_each_class", "random_codes", "specials", "with_exponents"]
+__all__ = [
+    "Codes",
+    "Stock",
+    "boundary",
+    "from_parts",
+    "one_of_each_class",
+    "random_codes",
+    "specials",
+    "usual_codes",
+    "with_exponents",
+]
 
 Codes = NDArray[Any]
 
@@ -68,7 +79,6 @@ def with_exponents(fmt: FloatFormat, exponents: Any, rng: np.random.Generator) -
 
     A third of the fractions are all zeros, all ones or one bit.
     """
-    # Mostly a few at a time, so that what NumPy does beside the arithmetic counts: `clip` and `choice` take longer.
     wanted = np.asarray(exponents) + fmt.bias
     count = wanted.shape[0]
     patterns, leading = _fraction_patterns(fmt), np.uint64(1 << fmt.fraction_bits)
@@ -80,3 +90,31 @@ def with_exponents(fmt: FloatFormat, exponents: Any, rng: np.random.Generator) -
     is_normal = depth == 0
     fractions = np.where(is_normal, fractions, (fractions | leading) >> depth)
     return from_parts(fmt, rng.integers(0, 2, count), fields * is_normal, fractions)
+
+
+def usual_codes(fmt: FloatFormat, count: int, rng: np.random.Generator) -> Codes:
+    """Return random codes close to 1.0: few products of them overflow or underflow."""
+    return with_exponents(fmt, rng.integers(-4, 4, count), rng)
+
+
+class Stock:
+    """Random codes, drawn a thousand at a time and handed out a few at a time: each draw takes many calls of NumPy.
+
+    Parameters
+    ----------
+    draw : function
+        Returns as many codes as it is told.
+    """
+
+    _DRAWN = 1024
+
+    def __init__(self, draw: Callable[[int], Codes]) -> None:
+        self._draw = draw
+        self._codes: list[int] = []
+
+    def take(self, count: int) -> list[int]:
+        """Return the next codes."""
+        while len(self._codes) < count:
+            self._codes += self._draw(self._DRAWN).tolist()
+        taken, self._codes = self._codes[:count], self._codes[count:]
+        return taken

@@ -16,7 +16,6 @@ from sim.scenario import Scenario
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import required_edges
 from sim.stimulus.neighbours import NEIGHBOURS
-from sim.stimulus.operands import random_codes, with_exponents
 from sim.stimulus.order import Beats
 from sim.stimulus.piled import piled_promotions, required_piled_promotions
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
@@ -151,16 +150,12 @@ class VectorMaker(MacMaker):
 
     def _others(self, segment: Segment, count: int) -> list[Segment]:
         """Return as many segments that differ from this one in their operands: random ones, of any kind in a fourth."""
-        operand = self.operands[segment.format if segment.format < len(self.operands) else 0]
-        length = len(segment.a)
-        products = 2 * count * length
-        usual = with_exponents(operand, self.rng.integers(-4, 4, products), self.rng)
-        is_any = np.repeat(self.rng.random(count) < 0.25, 2 * length)
-        codes = np.where(is_any, random_codes(operand, products, self.rng), usual).reshape(count, 2, length).tolist()
+        index = segment.format if segment.format < len(self.operands) else 0
         others = []
-        for a, b in codes:
+        for _ in range(count):
             other = copy(segment)
-            other.a, other.b, other.is_known = a, b, False
+            other.a, other.b = self.factors(index, len(segment.a))
+            other.is_known = False
             other.random, other.random_promotion = [], []
             others.append(other)
         return others
