@@ -16,7 +16,7 @@ from rich.console import Console
 
 from lab.faults.campaign import TARGETS, Batch, Judged, Target, batches
 from lab.faults.proofs import judge_batch
-from lab.faults.report import figures, summary, survivors, write_json
+from lab.faults.report import figures, summary, survivors, unexpected, write_json
 from lab.netlists.errors import ToolError
 from tools.errors import ToolFailed
 from tools.interrupts import end_with_parent, ended_by_interrupts, ending_on_interrupt, unheard_interrupts
@@ -60,7 +60,13 @@ def _targets(given: argparse.Namespace) -> list[Target]:
 
 @ending_on_interrupt("lab.faults", "what it has judged is kept, the next run goes on")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge all faults; 0 if those that survive are known, 1 if others are, 2 if tools or units fail, 130 on Ctrl-C."""
+    """Judge all faults.
+
+    Returns
+    -------
+    int
+        0 if all that survive are known and have a reason, 1 if others survive, 2 if tools or units fail, 130 on Ctrl-C.
+    """
     given = _parse(arguments)
     console = Console(width=None if sys.stdout.isatty() else 150)
     started = time.monotonic()
@@ -91,9 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         facts = f"{_facts(given.units, cycles, seconds)}\n\n**{summary(judged)}.**"
         tables, lines = figures(judged), survivors(judged)
         publish(measured("faults", ["lab.faults"], note=facts, tables=tables, data={"survivors": lines}))
-        return 0
-    known = read("faults").data["survivors"]
-    return _tell_new(console, [line for line in survivors(judged) if line not in known])
+    return _tell(console, unexpected(judged, read("faults").data["survivors"]))
 
 
 def _facts(units: Sequence[str], cycles: int, seconds: float) -> str:
@@ -104,13 +108,14 @@ def _facts(units: Sequence[str], cycles: int, seconds: float) -> str:
     ) + (f" Left out were the faults of {', '.join(missing)}." if missing else "")
 
 
-def _tell_new(console: Console, lines: Sequence[str]) -> int:
+def _tell(console: Console, lines: Sequence[str]) -> int:
     if not lines:
-        console.print(f"all that survive are in {PAGE}", style="green", highlight=False)
+        console.print(f"all that survive are in {PAGE}, with a reason", style="green", highlight=False)
         return 0
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(f"FAILED: {len(lines)} faults survive that {PAGE} does not list", style="bold red", highlight=False)
+    said = f"FAILED: {len(lines)} faults survive that {PAGE} does not list with a reason"
+    console.print(said, style="bold red", highlight=False)
     return 1
 
 

@@ -12,10 +12,11 @@ from lab.faults.reasons import reason_of
 from lab.netlists.fault import HOLDS, KINDS
 from tools.results import Table
 
-__all__ = ["NOT_KNOWN", "figures", "summary", "survivors", "write_json"]
+__all__ = ["NOT_KNOWN", "figures", "summary", "survivors", "unexpected", "write_json"]
 
 NOT_KNOWN = "nobody has looked into it yet"
 _HOLDS = f" {HOLDS}"
+_OPEN = "open: "
 
 
 def summary(judged: Sequence[Judged]) -> str:
@@ -57,7 +58,7 @@ def _table(heading: str, title: str, rows: Sequence[tuple[str, Judged]]) -> Tabl
 
 
 def _reason(one: Judged) -> str:
-    return reason_of(one.fault, one.unit) or _of_proofs(one.remark) or f"open: {one.remark or NOT_KNOWN}"
+    return reason_of(one.fault, one.unit) or _of_proofs(one.remark) or f"{_OPEN}{one.remark or NOT_KNOWN}"
 
 
 def _of_proofs(remark: str) -> str:
@@ -68,7 +69,17 @@ def _of_proofs(remark: str) -> str:
 
 def survivors(judged: Sequence[Judged]) -> list[str]:
     """Return the survivors, a line for each."""
-    return [f"{one.fault.name} ({one.unit}, {one.fault.module})" for one in judged if one.verdict is Fate.OPEN]
+    return [_line(one) for one in judged if one.verdict is Fate.OPEN]
+
+
+def unexpected(judged: Sequence[Judged], known: Sequence[str]) -> list[str]:
+    """Return the survivors that are not among the `known` lines, or have no reason to survive."""
+    survived = (one for one in judged if one.verdict is Fate.OPEN)
+    return [_line(one) for one in survived if _line(one) not in known or _reason(one).startswith(_OPEN)]
+
+
+def _line(one: Judged) -> str:
+    return f"{one.fault.name} ({one.unit}, {one.fault.module})"
 
 
 def write_json(judged: Sequence[Judged], path: Path) -> None:

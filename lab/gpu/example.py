@@ -79,26 +79,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.example", description=__doc__)
     parser.add_argument("--folder", type=Path, default=_FOLDER, help="where runs and page are written (%(default)s)")
     parser.add_argument("--card", action="store_true", help="the full size, on a card; its result is kept at once")
-    parser.add_argument("--steps", type=at_least_one, default=Sizes.steps, help="of a run on a card (%(default)s)")
-    parser.add_argument("--observe", type=at_least_one, default=Sizes.observe, help="every so many (%(default)s)")
+    for name, what in ("steps", "steps of each run"), ("observe", "steps between two that are observed"):
+        default = f"{getattr(SHORT, name)}, with --card {getattr(Sizes, name)}"
+        parser.add_argument(f"--{name}", type=at_least_one, help=f"{what} ({default})")
     parser.add_argument("--into", type=Path, help="folder of a card's result (docs/results)")
     add_update_docs(parser, _TOOL, "put the table into its page of docs")
     given = parser.parse_args(arguments)
     if given.folder.exists():
         parser.error(f"--folder: {given.folder} exists; delete it, or choose another, to run again")
+    if given.into and not given.card:
+        parser.error("--into: only a card's result has a folder of its own; add --card, or leave --into out")
+    if given.update_docs and given.card:
+        parser.error("--update-docs: a card's result is kept at once; leave --update-docs or --card out")
     if given.card and card.skipped("the example"):
         return 0
-    sizes = replace(Sizes(), steps=given.steps, observe=given.observe) if given.card else SHORT
+    sizes = Sizes() if given.card else SHORT
+    sizes = replace(sizes, steps=given.steps or sizes.steps, observe=given.observe or sizes.observe)
     outcomes = compare(given.folder, list(PRECISIONS), sizes, "GPU" if given.card else "CPU", Console(stderr=True))
     lost = {name: losses(given.folder / name.replace(" ", "_") / NAME) for name in outcomes}
-    found = table(outcomes, lost)
+    found, note = table(outcomes, lost), f"{sizes.steps} steps of each run. {_NOTE}"
     print(found.markdown(), end="")
     if given.card:
         seconds = {name: round(each.seconds, 1) for name, each in outcomes.items()}
         data = {"sizes": vars(sizes), "seconds": seconds}
-        card.keep(_ON_CARD, data, [found], given.into, note=f"{given.steps} steps of each run. {_NOTE}")
+        card.keep(_ON_CARD, data, [found], given.into, note=note)
     elif given.update_docs:
-        publish(measured(_TOOL, ["lab.gpu.example"], note=_NOTE, tables=[found]))
+        publish(measured(_TOOL, ["lab.gpu.example"], note=note, tables=[found]))
     return 0
 
 

@@ -16,7 +16,7 @@ from lab.faults.gates import gates_of
 from lab.faults.machine import Cause, Machine, Wires
 from lab.faults.proofs import faulty, proofs_of, try_proofs
 from lab.faults.reasons import reason_of
-from lab.faults.report import NOT_KNOWN, figures, survivors
+from lab.faults.report import NOT_KNOWN, figures, survivors, unexpected
 from lab.netlists.candidates import candidates, choose
 from lab.netlists.design import NOWHERE, Design, design_of
 from lab.netlists.fault import HOLDS, KINDS, Fault
@@ -235,6 +235,18 @@ def test_tables_count_what_was_judged_and_list_survivors_with_their_reason(found
     assert sum(int(row[1]) for row in by_module.rows) == 3
     assert [row[-1] for row in survived.rows] == [f"open: {NOT_KNOWN}"]
     assert survivors(judged) == [f"{found[0].name} (adder, {found[0].module})"]
+
+
+def test_survivor_that_the_page_lists_without_a_reason_fails_the_run(found):
+    # A run ended with 0 once the page listed its survivors, even those into which nobody had looked.
+    judged = [
+        Judged("adder", found[0], Fate.OPEN, ""),
+        Judged("adder", found[1], Fate.OPEN, "", f"not decided; control/a/bitwuzla {HOLDS}"),
+    ]
+    first, second = survivors(judged)
+    assert unexpected(judged, known=[first, second]) == [first]
+    assert unexpected(judged[1:], known=[second]) == []
+    assert unexpected(judged[1:], known=[first]) == [second]
 
 
 @pytest.mark.parametrize(

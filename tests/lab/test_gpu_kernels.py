@@ -139,3 +139,24 @@ def test_example_on_a_card_keeps_its_table_with_the_steps(monkeypatch, tmp_path)
     assert kept.data["seconds"] == {"cbfloat16 level 1": 60.0}
     assert "80 steps of each run." in kept.note
     assert "4.7500" in kept.markdown()
+
+
+def test_example_on_the_processor_takes_steps_and_intervals_too(monkeypatch, tmp_path):
+    made = []
+    monkeypatch.setattr(example, "compare", lambda *given: made.append(given) or {})
+    assert example.main(["--steps", "80", "--folder", str(tmp_path / "runs")]) == 0
+    ((_, _, sizes, device, _),) = made
+    assert (sizes.layers, sizes.steps, sizes.observe, device) == (2, 80, 40, "CPU")
+
+
+@pytest.mark.parametrize(
+    ("given", "refused"),
+    [
+        (["--into", "results"], "--into: only a card's result has a folder of its own; add --card"),
+        (["--card", "--update-docs"], "--update-docs: a card's result is kept at once; leave"),
+    ],
+)
+def test_example_refuses_what_it_would_ignore(given, refused, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        example.main([*given, "--folder", str(tmp_path / "runs")])
+    assert refused in capsys.readouterr().err
