@@ -10,6 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+import golden
 from lab.speed import report
 from lab.speed.contestants import Contestant, contestants
 from lab.speed.measure import Row, count_wrong, machine, measure_speed, same_as_reference
@@ -102,7 +103,7 @@ def _finish(given: argparse.Namespace, rows: list[Row], quantising: list[Quantis
             "speed",
             ["lab.speed"],
             subject=report.SUBJECT,
-            conclusion=report.conclusion(rows),
+            conclusion=report.conclusion(rows, golden.kernel_info()["path"]),
             note=note,
             tables=tables,
             pictures=(PICTURE.name,),

@@ -22,8 +22,11 @@ def _rate(rate: float) -> str:
     return f"{rate / 1e9:.2g} G" if rate >= 1e8 else f"{rate / 1e6:.2g} M"
 
 
-def conclusion(rows: list[Row]) -> str:
-    """Return one line: golden's rates in cbfloat16 on one thread, beside PyTorch's fp32 product."""
+def conclusion(rows: list[Row], path: str) -> str:
+    """Return one line: golden's rates in cbfloat16 on one thread, beside PyTorch's fp32 product.
+
+    `path` names the kernels that served, on which the rates depend most.
+    """
     rates = {
         row.name.removeprefix("golden, "): f"{_rate(row.rate)} ({row.ratio:.2g} × `torch.mm`)"
         for row in rows
@@ -31,7 +34,7 @@ def conclusion(rows: list[Row]) -> str:
     }
     wrong = sum(row.wrong for row in rows if row.name.startswith("golden"))
     said = "; ".join(f"{level}: {rate}" for level, rate in rates.items())
-    return f"products per second in cbfloat16 on one thread, {said}; {wrong or 'no'} wrong outputs"
+    return f"products per second in cbfloat16 on one thread, {path} kernels, {said}; {wrong or 'no'} wrong outputs"
 
 
 def products(rows: list[Row]) -> Table:
