@@ -103,7 +103,7 @@ def _finish(given: argparse.Namespace, rows: list[Row], quantising: list[Quantis
             "speed",
             ["lab.speed"],
             subject=report.SUBJECT,
-            conclusion=report.conclusion(rows, golden.kernel_info()["path"]),
+            conclusion=report.conclusion(rows, str(golden.kernel_info()["path"])),
             note=note,
             tables=tables,
             pictures=(PICTURE.name,),
