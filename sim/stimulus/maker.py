@@ -15,7 +15,7 @@ from golden import FloatFormat
 from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac_coverage import CHUNKS
-from sim.stimulus.operands import Stock, random_codes, usual_codes
+from sim.stimulus.operands import drawn_ahead, random_codes, usual_codes
 from sim.stimulus.order import Beats, Order
 from sim.stimulus.reductions import Chain, Segment, predict
 from sim.stimulus.schedule import cycles_of_rotation, interleave, to_scenario
@@ -76,8 +76,8 @@ class Maker:
 
     def _begin(self, rng: np.random.Generator) -> None:
         self.rng, self.bins = rng, Counter[str]()
-        self._stocks = {
-            (draw, fmt): Stock(partial(draw, fmt, rng=rng))
+        self._codes = {
+            (draw, fmt): drawn_ahead(partial(draw, fmt, rng=rng))
             for draw in (random_codes, usual_codes)
             for fmt in self.operands
         }
@@ -134,8 +134,8 @@ class Maker:
     def factors(self, index: int, length: int) -> tuple[list[int], list[int]]:
         """Return the factors of as many random products; in one call of four they are of any kind."""
         drawn = random_codes if self.rng.random() < 0.25 else usual_codes
-        stock = self._stocks[drawn, self.operands[index]]
-        return stock.take(length), stock.take(length)
+        codes = self._codes[drawn, self.operands[index]]
+        return list(itertools.islice(codes, length)), list(itertools.islice(codes, length))
 
     def _random_segment(self, longest: int, **given: Any) -> Segment:
         index, level = self.kinds[int(self.rng.integers(len(self.kinds)))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -13,8 +13,8 @@ from golden import FloatFormat
 
 __all__ = [
     "Codes",
-    "Stock",
     "boundary",
+    "drawn_ahead",
     "from_parts",
     "one_of_each_class",
     "random_codes",
@@ -97,24 +97,7 @@ def usual_codes(fmt: FloatFormat, count: int, rng: np.random.Generator) -> Codes
     return with_exponents(fmt, rng.integers(-4, 4, count), rng)
 
 
-class Stock:
-    """Random codes, drawn a thousand at a time and handed out a few at a time: each draw takes many calls of NumPy.
-
-    Parameters
-    ----------
-    draw : function
-        Returns as many codes as it is told.
-    """
-
-    _DRAWN = 1024
-
-    def __init__(self, draw: Callable[[int], Codes]) -> None:
-        self._draw = draw
-        self._codes: list[int] = []
-
-    def take(self, count: int) -> list[int]:
-        """Return the next codes."""
-        while len(self._codes) < count:
-            self._codes += self._draw(self._DRAWN).tolist()
-        taken, self._codes = self._codes[:count], self._codes[count:]
-        return taken
+def drawn_ahead(draw: Callable[[int], Codes]) -> Iterator[int]:
+    """Yield random codes without end, of which `draw` makes 1024 at a time: each draw takes many calls of NumPy."""
+    while True:
+        yield from draw(1024).tolist()
