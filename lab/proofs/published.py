@@ -16,11 +16,12 @@ from lab.proofs.proof import Answer, Verdict, answer_file
 __all__ = ["FILE", "publish_proven", "take_proven"]
 
 FILE = Path(__file__).with_name("proven.txt")
+_WORTHWHILE = 1.0  # seconds: nine tenths of the time are in a tenth of the proofs
 
 
-def publish_proven(answers: Iterable[Answer], file: Path = FILE) -> None:
-    """Write the keys of everything that was proven, in the place of earlier ones."""
-    proven = {one.key: one.seconds for one in answers if one.verdict is Verdict.PROVEN}
+def publish_proven(answers: Iterable[Answer], file: Path = FILE, *, least: float = _WORTHWHILE) -> None:
+    """Write the keys of everything whose proof took at least so many seconds, in the place of earlier ones."""
+    proven = {one.key: one.seconds for one in answers if one.verdict is Verdict.PROVEN and one.seconds >= least}
     lines = "".join(f"{key} {seconds:.1f}\n" for key, seconds in sorted(proven.items()))
     write_whole(file, lines.encode())
 
