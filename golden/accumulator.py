@@ -16,7 +16,10 @@ from golden.formats import FP16, FP32, FloatFormat
 from golden.machine import UNKNOWN, Machine, Provenance
 from golden.rounding import Rounding, as_rounding
 
-__all__ = ["Accumulator", "FusedSum", "Provenance"]
+__all__ = ["OPERAND_BITS", "Accumulator", "FusedSum", "Provenance"]
+
+#: Widths of operands for which an accumulator is made; each takes those of fewer bits, down to the next width.
+OPERAND_BITS = (8, 16, 19)
 
 _CUTS = (Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD)
 _ROUNDINGS = (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO, Rounding.TO_ODD)
@@ -138,7 +141,8 @@ class Accumulator(Machine):
     Parameters
     ----------
     operand_bits : int
-        Width of the operands: 16 or 8. (`golden.dot` takes every format of 9 to 16, or of up to 8 bits.)
+        Width of the operands: 8, 16 or 19. (`golden.dot` takes every format of up to 8, of 9 to 16, or of 17 to 19
+        bits; TF32 is ``FloatFormat("tf32", 8, 10)``.)
     block : int
         Products in a block, at most 64.
     stages : tuple of FusedSum
@@ -200,8 +204,10 @@ class Accumulator(Machine):
 
     def __post_init__(self) -> None:
         self._check_types()
-        if self.operand_bits not in (8, 16):
-            raise ValueError(f"operand_bits: got {self.operand_bits}, must be 8 or 16")
+        if self.operand_bits not in OPERAND_BITS:
+            raise ValueError(
+                f"operand_bits: got {self.operand_bits}, must be one of {', '.join(map(str, OPERAND_BITS))}"
+            )
         _check_count(self.block, "block", 1, _MOST_PRODUCTS)
         left = self.block
         for stage in self.stages:
@@ -303,7 +309,8 @@ class Accumulator(Machine):
         ValueError
             If the operand's width is not that of the machine's operands.
         """
-        lowest, highest = (1, 8) if self.operand_bits == 8 else (9, 16)
+        highest = self.operand_bits
+        lowest = 1 + max((bits for bits in OPERAND_BITS if bits < highest), default=0)
         if not lowest <= operand.width <= highest:
             names = ", ".join(self.provenance.formats)
             machine = self.provenance.machine + (f" ({names})" if names else "")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.accumulator import Accumulator, FusedSum
+from golden.accumulator import OPERAND_BITS, Accumulator, FusedSum
 from golden.arrays.products import matmul
 from golden.formats import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
 from golden.identification.disclosure import disclosures
@@ -126,9 +127,9 @@ class Examples:
         return Examples([*self.asked, probe], [*self.results, result], self.operand, self.out)
 
     def computed(self, probe: Probe, model: Model) -> NDArray[Any]:
-        """Return the model's results of a product."""
+        """Return the model's results of a product, or of a batch of them."""
         options: dict[str, Any] = {"initial": probe.initial}
-        if not isinstance(model, Reduction):
+        if not isinstance(model, Reduction) and self.out != model.outer:
             options["out"] = self.out
         result: NDArray[Any] = matmul(probe.a, probe.b, operand=self.operand, reduction=model, **options)
         return self.plain(result)
@@ -136,15 +137,33 @@ class Examples:
     def share(self, model: Model, *, at_least: float = 0.0) -> float:
         """Return the share of equal results; no more than `at_least` as soon as it cannot become larger."""
         wrong, allowed = 0.0, (1.0 - at_least) * self.count
-        for probe, result in zip(self.asked, self.results, strict=True):
-            wrong += float(self.distances(self.computed(probe, model), result).sum())
+        for batch, result in self._batches:
+            wrong += float(self.distances(self.computed(batch, model), result).sum())
             if wrong > allowed:
                 return at_least if at_least else 1 - wrong / self.count
         return 1 - wrong / self.count
 
+    @cached_property
+    def _batches(self) -> list[tuple[Probe, NDArray[Any]]]:
+        """The products and their results; those of one shape are one batch, for one call costs more than few sums."""
+        alike: dict[Any, list[int]] = {}
+        for at, each in enumerate(self.asked):
+            alike.setdefault((each.a.shape, each.b.shape, each.initial is None), []).append(at)
+        return [
+            (_stacked([self.asked[at] for at in ats]), np.stack([self.results[at] for at in ats]))
+            for ats in alike.values()
+        ]
+
     def distances(self, given: NDArray[Any], wanted: NDArray[Any]) -> NDArray[Any]:
         """Return 0 for equal codes and 1 for others."""
         return given != wanted
+
+
+def _stacked(alike: Sequence[Probe]) -> Probe:
+    """Return products of one shape as a batch."""
+    a, b = (np.stack([getattr(each, factor) for each in alike]) for factor in "ab")
+    starts = [each.initial for each in alike if each.initial is not None]
+    return Probe(alike[0].name, a, b, initial=np.stack(starts) if starts else None)
 
 
 def _first(preferred: FloatFormat) -> list[FloatFormat]:
@@ -159,7 +178,7 @@ def fitted_reduction(
     Of several that compute all examples, the one with fewer formats and conversions is returned.
     """
     single = examples.first(1)
-    stages = (examples.first(), examples.screened(), examples)
+    stages = (examples.first(2), examples.first(), examples.screened(), examples)
     formats = [(inner, outer) for outer in _first(examples.out) for inner in _first(outer)]
     best: tuple[float, Reduction] | None = None
     lengths = list(chunks)
@@ -205,8 +224,8 @@ def fitted_preset(examples: Examples) -> Candidate | None:
 
 
 def operand_bits(examples: Examples) -> int:
-    """Return the `operand_bits` of accumulators that take these operands: 8 or 16."""
-    return 8 if examples.operand.width <= 8 else 16
+    """Return the `operand_bits` of accumulators that take these operands."""
+    return min(bits for bits in OPERAND_BITS if examples.operand.width <= bits)
 
 
 def _sums(spec: FusedSum, *, is_join: bool, joint: bool) -> Iterator[FusedSum]:

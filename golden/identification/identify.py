@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.accumulator import Accumulator
+from golden.accumulator import OPERAND_BITS, Accumulator
 from golden.arrays.checks import as_codes, as_flag, as_format
 from golden.formats import FloatFormat
 from golden.identification.climb import Search
@@ -67,7 +67,7 @@ def identify(
         ``function(a, b)`` multiplies codes of shape (M, K) and (K, N) and returns codes of shape (M, N). With
         `initial`, ``function(a, b, start)`` adds the product to codes of shape (M, N).
     operand : FloatFormat or str
-        Format of the factors, of at most 16 bits.
+        Format of the factors, of at most 19 bits.
     result : FloatFormat or str, optional
         Format of the results; found unless given.
     initial : FloatFormat or str, optional
@@ -126,8 +126,10 @@ def _untold(line: str) -> None:
 
 def _operand(given: FloatFormat | str) -> FloatFormat:
     operand = as_format(given, "operand")
-    if operand.width > 16:
-        raise ValueError(f"operand: got {operand}, must have at most 16 bits: no model takes wider factors")
+    if operand.width > OPERAND_BITS[-1]:
+        raise ValueError(
+            f"operand: got {operand}, must have at most {OPERAND_BITS[-1]} bits: no model takes wider factors"
+        )
     return operand
 
 

@@ -21,11 +21,14 @@ from lab.devices.device import Array, Device
 
 __all__ = ["DEVICES"]
 
+TF32 = FloatFormat("tf32", 8, 10)
+
 _DTYPES = {
     BF16: torch.bfloat16,
     FP16: torch.float16,
     FLOAT8_E4M3FN: torch.float8_e4m3fn,
     FLOAT8_E5M2: torch.float8_e5m2,
+    TF32: torch.float32,  # whose last 13 bits are 0
 }
 # Name in PTX, side of the tile, products of a loop's turn, and warps.
 _INSTRUCTIONS = {"WGMMA": ("wgmma.mma_async.sync", 64, 64, 4), "MMA": (" mma.sync", 16, 32, 1)}
@@ -52,6 +55,7 @@ def _product(a, b, out, stages, width, SIDE: tl.constexpr, STEP: tl.constexpr, S
 
 def _on_card(codes: Array, operand: FloatFormat, tile: tuple[int, int] = (1, 1)) -> torch.Tensor:
     """Return codes as a matrix of the card, with zeros beside them up to whole tiles."""
+    codes = codes << 13 if operand == TF32 else codes
     whole = np.pad(
         np.ascontiguousarray(codes), [(0, -length % by) for length, by in zip(codes.shape, tile, strict=True)]
     )
@@ -69,7 +73,6 @@ def _tensor_core(
     a: Array,
     b: Array,
     *,
-    tf32: bool = False,
     half: bool = False,
     adds: bool = False,
 ) -> Array:
@@ -82,8 +85,6 @@ def _tensor_core(
         A key of `_INSTRUCTIONS`.
     a, b : numpy.ndarray
         Codes of shape (M, K) and (K, N).
-    tf32 : bool
-        Whether the operands' values are multiplied in TF32.
     half : bool
         Whether sums are in float16, else in float32.
     adds : bool
@@ -97,8 +98,6 @@ def _tensor_core(
     named, side, step, warps = _INSTRUCTIONS[instruction]
     step = _PROMOTED if adds else step
     x, y = (_on_card(codes, operand, (side, step)) for codes in (a, b.T))
-    if tf32:
-        x, y = x.float(), y.float()
     out = torch.empty(len(x), len(y), device="cuda", dtype=torch.float16 if half else torch.float32)
     grid = (len(x) // side, len(y) // side)
     kind = tl.float16 if half else tl.float32
@@ -114,6 +113,14 @@ def _cublas(operand: FloatFormat, a: Array, b: Array, *, single: bool = False) -
     return _codes(torch.mm(x.float(), y.float()) if single else torch.mm(x, y, out_dtype=torch.float32))
 
 
+def _scaled(fast: bool, a: Array, b: Array) -> Array:
+    """Multiply in float8_e4m3fn by `torch._scaled_mm` with scales of 1, into float32."""
+    x, y = (_on_card(codes, FLOAT8_E4M3FN, (16, 16)) for codes in (a, b.T))
+    one = torch.ones((), device="cuda")
+    out = torch._scaled_mm(x, y.t(), one, one, out_dtype=torch.float32, use_fast_accum=fast)
+    return _codes(out[: a.shape[0], : b.shape[1]].contiguous())
+
+
 def _own(operand: FloatFormat, level: int, a: Array, b: Array) -> Array:
     """Multiply codes with the kernels of `golden.torch`."""
     x, y = (torch.from_numpy(decode(each, operand)).cuda() for each in (a, b))
@@ -123,7 +130,7 @@ def _own(operand: FloatFormat, level: int, a: Array, b: Array) -> Array:
 
 _HOPPER, _HOPPER_8 = accumulators["nvidia_hopper"], accumulators["nvidia_hopper_fp8"]
 _INTO_HALF = accumulators["nvidia_hopper_into_fp16"]
-_TF32 = replace(_HOPPER, block=8, join=replace(_HOPPER.join, terms=9))
+_HOPPER_TF32 = replace(_HOPPER, operand_bits=19, block=8, join=replace(_HOPPER.join, terms=9))
 
 
 def _core(operand: FloatFormat, instruction: str, model: Any = None, **how: Any) -> Device:
@@ -134,12 +141,12 @@ DEVICES: dict[str, Device] = {
     **{f"{name}, {operand}": _core(operand, name, _HOPPER) for name in _INSTRUCTIONS for operand in (FP16, BF16)},
     **{f"WGMMA, {operand}": _core(operand, "WGMMA", _HOPPER_8) for operand in (FLOAT8_E4M3FN, FLOAT8_E5M2)},
     "WGMMA, float8_e4m3fn, added every 128": _core(FLOAT8_E4M3FN, "WGMMA", accumulators["deepseek_fp8"], adds=True),
-    **{f"{name} in TF32, values of bfloat16": _core(BF16, name, _TF32, tf32=True) for name in _INSTRUCTIONS},
+    **{f"{name}, TF32": _core(TF32, name, _HOPPER_TF32) for name in _INSTRUCTIONS},
     **{f"{name}, float16 into float16": _core(FP16, name, _INTO_HALF, half=True) for name in _INSTRUCTIONS},
-    # A subnormal value of float16 is a normal one of TF32: no model is known.
-    "WGMMA in TF32, values of float16": _core(FP16, "WGMMA", tf32=True),
     "cuBLAS, bfloat16 into float32": Device(partial(_cublas, BF16), BF16, None),
     "cuBLAS, fp32": Device(partial(_cublas, BF16, single=True), BF16, None),
+    "cuBLAS, fp8": Device(partial(_scaled, False), FLOAT8_E4M3FN, None),
+    "cuBLAS, fp8 with fast accumulation": Device(partial(_scaled, True), FLOAT8_E4M3FN, None),
     **{
         f"golden.torch at level {level}, {operand}": Device(partial(_own, operand, level), operand, True)
         for operand in (CBFLOAT16, FP16, BF16)

@@ -53,7 +53,7 @@ def draw_edges(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: in
     def operand(shape: tuple[int, int]) -> Codes:
         codes = rng.choice(pool, shape) | rng.choice(signs, shape)
         codes[rng.random(shape) < rng.choice([0.0, 0.4, 0.8])] &= np.uint32(signs[1])
-        return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16)
+        return codes.astype(code_dtype(fmt))
 
     x, y = operand((m, k)), operand((k, n))
     if fmt.emin <= quarter and rng.random() < 0.7:  # a quarter ulp below the smallest normal value, which is a tie
@@ -74,16 +74,14 @@ def _operand(rng: np.random.Generator, fmt: FloatFormat, shape: tuple[int, int],
         spread = fields // 2 if kind == "wide" else max(2, min(7, fields // 4))
         field = round(KINDS[kind] * fields) + rng.integers(-spread, spread + 1, shape)
         kept = np.clip(field, 0, fields - fmt.has_inf).astype(np.uint32)
-        codes = codes & np.uint32(~(fields << fmt.fraction_bits) & 0xFFFF) | kept << np.uint32(fmt.fraction_bits)
+        codes = codes & ~np.uint32(fields << fmt.fraction_bits) | kept << np.uint32(fmt.fraction_bits)
         if rng.random() < 0.3:  # few significand bits, so that ties and exact results happen
-            codes &= np.uint32(~((1 << max(fmt.fraction_bits - 2, 0)) - 1) & 0xFFFF)
+            codes &= ~np.uint32((1 << max(fmt.fraction_bits - 2, 0)) - 1)
     elif fmt.has_inf:
         infinite = np.uint32(fmt.inf) | codes & np.uint32(fmt.sign_mask)
         codes = np.where(rng.random(shape) < _INFINITIES, infinite, codes)
-    codes = np.where(
-        rng.random(shape) < _ZEROS, codes & np.uint32(fmt.sign_mask & (fmt.has_negative_zero * 0xFFFF)), codes
-    )
-    return codes.astype(np.uint8 if fmt.width <= 8 else np.uint16)
+    codes = np.where(rng.random(shape) < _ZEROS, codes & np.uint32(fmt.sign_mask * fmt.has_negative_zero), codes)
+    return codes.astype(code_dtype(fmt))
 
 
 def _totals(rng: np.random.Generator, fmt: FloatFormat, a: Codes, b: Codes, kind: str, total: FloatFormat) -> Codes:

@@ -1,5 +1,7 @@
 """Devices whose rule is known are identified blind; any other is never given a wrong model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from golden import (
     FLOAT8_E5M2,
     FP16,
     FP32,
+    FloatFormat,
     Reduction,
     accumulators,
     identify,
@@ -42,6 +45,13 @@ def test_identify_every_preset_on_every_width_of_operands_returns_its_sums(name)
         assert found.model is not None, found.text()
         # In float16 no product is small or large enough to tell some machines apart: any of them is right.
         assert found.model == rule or operand is FP16 or found.verified == VERIFY
+
+
+@pytest.mark.long
+def test_identify_machine_with_operands_in_tf32_returns_it():
+    hopper, tf32 = accumulators["nvidia_hopper"], FloatFormat("tf32", 8, 10)
+    rule = replace(hopper, operand_bits=19, block=8, join=replace(hopper.join, terms=9))
+    assert identify(device(rule, tf32), operand=tf32, verify=VERIFY).model == rule
 
 
 @pytest.mark.turns
@@ -144,7 +154,7 @@ def test_identify_findings_state_what_the_machine_is_known_for(name, statement):
 @pytest.mark.parametrize(
     ("options", "error", "match"),
     [
-        ({"operand": "float32"}, ValueError, "operand: got float32, must have at most 16 bits"),
+        ({"operand": "float32"}, ValueError, "operand: got float32, must have at most 19 bits"),
         ({"verify": -1}, ValueError, "verify: got -1, must be an int from 0 to"),
         ({"seed": "1"}, ValueError, "seed: got '1'"),
         ({"function": 3}, TypeError, "function: got 3, must be callable"),

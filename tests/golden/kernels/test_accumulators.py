@@ -35,6 +35,20 @@ EIGHT_STAGES = replace(
     block=16,
     stages=(FusedSum(2), FusedSum(1)) * 3 + (FusedSum(2), FusedSum(1, rounding=Rounding.TOWARD_ZERO, result=BF16)),
 )
+#: Operands of 19 bits: their products fit a float's significand, and their subnormals are smaller than bfloat16's.
+TF32 = FloatFormat("tf32", 8, 10)
+
+
+def with_tf32(name, products):
+    rule = accumulators[name]
+    return replace(rule, operand_bits=19, block=products, join=replace(rule.join, terms=products + 1))
+
+
+TF32_RULES = {
+    "nvidia_ampere": with_tf32("nvidia_ampere", 4),
+    "nvidia_hopper": with_tf32("nvidia_hopper", 8),
+    "amd_cdna2": replace(accumulators["amd_cdna2"], operand_bits=19),
+}
 
 
 def formats(rule):
@@ -103,6 +117,27 @@ def test_rule_of_as_many_stages_as_the_library_takes_gives_the_bits_of_numpy(pat
     a, b, totals = draw(np.random.default_rng(9), BF16, 5, 70, 40)
     options = {"operand": BF16, "reduction": EIGHT_STAGES, "initial": totals}
     assert_same_bits(golden.matmul(a, b, **options), on_numpy(a, b, **options))
+
+
+@pytest.mark.parametrize("rule", TF32_RULES.values(), ids=TF32_RULES)
+def test_every_path_gives_the_references_bits_with_operands_in_tf32(path, rule):
+    rng = np.random.default_rng(19)
+    compared = 0
+    for drawn in (draw, draw, draw, draw_edges):
+        a, b, totals = drawn(rng, TF32, 6, 2 * rule.block + 1, 20)
+        options = {"operand": TF32, "reduction": rule, "initial": totals}
+        got = golden.matmul(a, b, **options)
+        assert_same_bits(got, on_numpy(a, b, **options))
+        assert_same_bits(got, golden.matmul(a, b, backend="exact", **options))
+        compared += got.size
+    assert compared == 4 * 6 * 20
+
+
+@pytest.mark.parametrize("fmt", [FP16, FloatFormat("e8m11", 8, 11)], ids=str)
+def test_operands_of_another_width_than_tf32_are_refused(fmt):
+    codes = np.zeros((2, 2), np.uint16 if fmt.width == 16 else np.uint32)
+    with pytest.raises(ValueError, match=rf"operand: got {fmt} of {fmt.width} bits, must have 17 to 19 bits"):
+        golden.matmul(codes, codes, operand=fmt, reduction=TF32_RULES["nvidia_hopper"])
 
 
 @pytest.mark.turns
