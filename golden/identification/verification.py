@@ -15,10 +15,13 @@ from golden.identification.fit import Examples
 from golden.identification.probes import KINDS, Probe, hard_probe
 from golden.identification.start import start_probe
 
-__all__ = ["Difference", "difference", "verified"]
+__all__ = ["LENGTHS", "Difference", "difference", "verified"]
 
-_LENGTHS = (1, 2, 3, 4, 7, 16, 31, 32, 33, 48, 64, 96, 129, 200, 520)
-_ROWS = 2048
+#: Products of a sum that stands alone in its row.
+LENGTHS = (1, 2, 3, 4, 7, 16, 31, 32, 33, 48, 64, 96, 129, 200, 520)
+# Rows of a product: few where few sums are asked for, so that these are of all kinds and lengths.
+_FEWEST_ROWS, _MOST_ROWS = 64, 2048
+_TURNS = 4 * KINDS * len(LENGTHS)
 # M and N, and lengths for them; a product has at most so many factors, and so many steps.
 _PLACES = ((1, 1), (1, 64), (64, 1), (2, 3), (7, 5), (33, 17), (64, 64), (256, 9), (12, 200), (1, 520))
 _LONG = (1, 5, 16, 64, 130, 384, 385, 520, 1030, 2049, 4100)
@@ -49,30 +52,34 @@ def verified(
 ) -> tuple[int, Difference | None]:
     """Return how many new sums are equal, and the first difference."""
     random = np.random.default_rng([seed, 0x7E57])
-    done, turn = 0, 0
-    while done < verify:
-        probe = _next(random, examples, device, verify - done, turn)
+    rows = min(max(verify // _TURNS, _FEWEST_ROWS), _MOST_ROWS)
+    alone = shaped = turn = 0  # as many sums alone in their row as in products of many shapes
+    while (done := alone + shaped) < verify:
+        if alone <= shaped:
+            shape = min(rows, verify - done), int(random.choice(LENGTHS))
+            probe = hard_probe(random, examples.operand, shape, turn % KINDS)
+            alone += len(probe.a)
+        else:
+            probe = _shaped(random, examples, device, verify - done, turn)
+            shaped += len(probe.a) * probe.b.shape[1]
         found = difference(model, probe, examples, device)
         if found is not None:
             return done, found
-        done, turn = done + probe.a.shape[0] * probe.b.shape[1], turn + 1
-        if turn % 50 == 0:
-            say(f"verified {done:,} of {verify:,} sums")
+        turn += 1
+        if turn % 100 == 0:
+            say(f"verified {alone + shaped:,} of {verify:,} sums")
     return done, None
 
 
-def _next(random: np.random.Generator, examples: Examples, device: Device, left: int, turn: int) -> Probe:
-    kind = turn // 2 % KINDS
-    if turn % 2 == 0:
-        return hard_probe(random, examples.operand, (min(_ROWS, left), int(random.choice(_LENGTHS))), kind)
+def _shaped(random: np.random.Generator, examples: Examples, device: Device, left: int, turn: int) -> Probe:
     rows, columns = (int(each) for each in random.choice(_PLACES))
     rows = min(rows, left)
     columns = min(columns, left // rows)
     fitting = [length for length in _LONG if rows * columns * length <= _STEPS]
     shape = rows, int(random.choice(fitting)), columns
-    if device.initial is not None and turn % 4 == 1:
-        return start_probe(random, examples.operand, device.initial, shape, kind)
-    return shaped_probe(random, examples.operand, shape, kind)
+    if device.initial is not None and turn % 2:
+        return start_probe(random, examples.operand, device.initial, shape, turn % KINDS)
+    return shaped_probe(random, examples.operand, shape, turn % KINDS)
 
 
 def difference(model: Any, probe: Probe, examples: Examples, device: Device | None) -> Difference | None:

@@ -43,9 +43,10 @@ def _family(given: argparse.Namespace) -> int:
     else:
         letters = "".join(members.judge(0, count, total, given.verify, given.jobs))
     print(
-        f"{len(letters)} members: " + ", ".join(f"{letters.count(each)} {kind}" for each, kind in members.KINDS.items())
+        f"{len(letters)} members: "
+        + ", ".join(f"{letters.lower().count(each)} {kind}" for each, kind in members.KINDS.items())
     )
-    return int("w" in letters)
+    return int("w" in letters.lower())
 
 
 def _devices(on_card: bool) -> dict[str, Device]:

@@ -21,8 +21,11 @@ __all__ = ["KINDS", "TOOL", "earlier", "judge", "record", "table"]
 
 TOOL = "family"
 SOURCES = ("lab.devices",)
-#: Verdicts, by the letter that the record has for each member.
+#: Verdicts, by the letter that the record has for each member: a capital where it was judged again.
 KINDS = {"f": "found", "n": "not found", "r": "refused", "w": "wrong model"}
+_AGAIN = (
+    1_000_000  # sums of verification, as of `golden.identify` unless told otherwise, where fewer gave a wrong model
+)
 _AT_ONCE = 20  # members between two records
 _LISTED = 40  # members that a row of the table names
 
@@ -31,14 +34,16 @@ Verdicts = dict[str, str]
 
 def _judged(number: int, total: str, verify: int) -> tuple[str, str]:
     """Return the letter of a member's verdict, and a line about it."""
+    device, is_again = member(number, golden.format_named(total)), False
     try:
-        verdict = judged(member(number, golden.format_named(total)), verify=verify)
+        verdict = judged(device, verify=verify)
+        if verdict.is_wrong and verify < _AGAIN:
+            verdict, is_again = judged(device, verify=_AGAIN), True
     except ValueError as error:  # no format of results has the codes of a machine that loses single products
         return "r", str(error)
-    return (
-        "w" if verdict.is_wrong else "n" if verdict.is_missed else "f",
-        f"{verdict.sums:,} sums, {verdict.seconds:.1f} s",
-    )
+    letter = "w" if verdict.is_wrong else "n" if verdict.is_missed else "f"
+    again = f", after a wrong model with {verify:,} sums of verification" if is_again else ""
+    return letter.upper() if is_again else letter, f"{verdict.sums:,} sums, {verdict.seconds:.1f} s{again}"
 
 
 def judge(first: int, count: int, total: str, verify: int, jobs: int) -> Iterator[str]:
@@ -61,7 +66,7 @@ def judge(first: int, count: int, total: str, verify: int, jobs: int) -> Iterato
             done = pool.map(partial(_judged, total=total, verify=verify), numbers)
         shown = track(done, "identifying", total=len(numbers), disable=not sys.stderr.isatty())
         for number, (letter, about) in zip(numbers, shown, strict=True):
-            print(f"member {number}: {KINDS[letter]}, {about}", flush=True)
+            print(f"member {number}: {KINDS[letter.lower()]}, {about}", flush=True)
             yield letter
 
 
@@ -75,11 +80,12 @@ def table(verdicts: Verdicts) -> Table:
     """Return the record, a row for each format of the totals."""
     rows = []
     for total, letters in verdicts.items():
-        missed = [str(number) for number, letter in enumerate(letters) if letter in "nw"]
+        missed = [str(number) for number, letter in enumerate(letters) if letter in "nwNW"]
         more = f" and {len(missed) - _LISTED} more" if len(missed) > _LISTED else ""
-        counts = (f"{letters.count(letter):,}" for letter in KINDS)
-        rows.append((total, f"{len(letters):,}", *counts, ", ".join(missed[:_LISTED]) + more))
-    return Table(("totals", "members", *KINDS.values(), "numbers of those not found"), rows)
+        counts = (f"{letters.lower().count(letter):,}" for letter in KINDS)
+        again = f"{sum(map(str.isupper, letters)):,}"
+        rows.append((total, f"{len(letters):,}", *counts, again, ", ".join(missed[:_LISTED]) + more))
+    return Table(("totals", "members", *KINDS.values(), "judged again", "numbers of those not found"), rows)
 
 
 def record(count: int, total: str, verify: int, jobs: int) -> str:

@@ -20,8 +20,10 @@ SUMS = np.load(Path(__file__).with_name("h100_sums.npz"))
 SIDE = 8
 HOPPER, HOPPER_8 = accumulators["nvidia_hopper"], accumulators["nvidia_hopper_fp8"]
 INTO_HALF = accumulators["nvidia_hopper_into_fp16"]
-#: TF32 holds every value of bfloat16; its instruction takes 8 products.
-TF32 = replace(HOPPER, block=8, join=replace(HOPPER.join, terms=9))
+TF32 = FloatFormat("tf32", 8, 10)
+#: An instruction in TF32, which holds every value of bfloat16, takes 8 products.
+OF_BF16 = replace(HOPPER, block=8, join=replace(HOPPER.join, terms=9))
+OF_TF32 = replace(OF_BF16, operand_bits=19)
 
 
 class Kept(NamedTuple):
@@ -34,7 +36,9 @@ KEPT = {
     "wgmma float16": Kept(FP16, HOPPER, 3520),
     "wgmma bfloat16": Kept(BF16, HOPPER, 4224),
     "mma bfloat16": Kept(BF16, HOPPER, 4224),
-    "mma tf32 bfloat16": Kept(BF16, TF32, 4224),
+    "mma tf32 bfloat16": Kept(BF16, OF_BF16, 4224),
+    "wgmma tf32": Kept(TF32, OF_TF32, 4928),
+    "mma tf32": Kept(TF32, OF_TF32, 4928),
     "wgmma float8_e4m3fn": Kept(FLOAT8_E4M3FN, HOPPER_8, 1408),
     "wgmma float8_e5m2": Kept(FLOAT8_E5M2, HOPPER_8, 1408),
     "wgmma float16 into float16": Kept(FP16, INTO_HALF, 3520),
@@ -42,7 +46,7 @@ KEPT = {
 }
 
 
-def products(name: str) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+def products_of(name: str) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yield factors of shape (8, K) and (K, 8), and their product by the card."""
     a, b, results, lengths = (SUMS[f"{name}: {part}"] for part in ("a", "b", "results", "lengths"))
     ends = SIDE * np.cumsum(lengths, dtype=np.int64)[:-1]
@@ -57,18 +61,26 @@ def test_sums_of_an_h100_are_those_of_its_preset(name, path):
     operand, rule, sums = KEPT[name]
     compared = 0
     with kernels.use(path):
-        for a, b, wanted in products(name):
+        for a, b, wanted in products_of(name):
             assert_same_bits(matmul(a, b, operand=operand, reduction=rule), wanted)
             compared += wanted.size
     assert compared == sums
 
 
 @pytest.mark.parametrize("exponent", [-126, -132, -134])
-@pytest.mark.parametrize("name", ["wgmma bfloat16", "mma bfloat16", "mma tf32 bfloat16"])
+@pytest.mark.parametrize("name", ["wgmma bfloat16", "mma bfloat16", "mma tf32 bfloat16", "wgmma tf32", "mma tf32"])
 def test_sums_of_an_h100_tell_another_exponent_of_a_total_of_zero(name, exponent):
     operand, rule, _ = KEPT[name]
     wrong = replace(rule, zero_total_exponent=exponent)
-    assert any((matmul(a, b, operand=operand, reduction=wrong) != wanted).any() for a, b, wanted in products(name))
+    assert any((matmul(a, b, operand=operand, reduction=wrong) != wanted).any() for a, b, wanted in products_of(name))
+
+
+@pytest.mark.parametrize("bits", [24, 26])
+@pytest.mark.parametrize("products", [4, 8, 16])
+@pytest.mark.parametrize("name", ["wgmma tf32", "mma tf32"])
+def test_sums_of_an_h100_in_tf32_tell_another_block_and_another_number_of_bits(name, products, bits):
+    wrong = replace(OF_TF32, block=products, join=replace(OF_TF32.join, terms=products + 1, fraction_bits=bits))
+    assert any((matmul(a, b, operand=TF32, reduction=wrong) != wanted).any() for a, b, wanted in products_of(name))
 
 
 @pytest.mark.parametrize(
@@ -86,4 +98,4 @@ def test_sums_of_an_h100_tell_another_exponent_of_a_total_of_zero(name, exponent
 @pytest.mark.parametrize("name", ["wgmma float16 into float16", "mma float16 into float16"])
 def test_sums_of_an_h100_in_float16_tell_another_number_of_their_rule(name, wrong):
     rule = replace(INTO_HALF, **wrong)
-    assert any((matmul(a, b, operand=FP16, reduction=rule) != wanted).any() for a, b, wanted in products(name))
+    assert any((matmul(a, b, operand=FP16, reduction=rule) != wanted).any() for a, b, wanted in products_of(name))

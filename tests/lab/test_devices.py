@@ -9,7 +9,7 @@ from lab.devices.__main__ import main
 from lab.devices.catalogue import DEVICES
 from lab.devices.device import Device
 from lab.devices.family import member
-from lab.devices.judge import judged
+from lab.devices.judge import Verdict, judged
 from tools import results
 
 OTHERS = [name for name in DEVICES if name not in golden.accumulators and not name.startswith("level")]
@@ -64,8 +64,21 @@ def test_record_of_members_goes_on_with_the_next_one_and_names_those_not_found(m
     assert "4 members: 1 found, 1 not found, 1 refused, 1 wrong model" in capsys.readouterr().out
     assert main(["--family", "2", "--verify", "99", "--update-docs"]) == 0
     assert asked == [(0, 2), (2, 4), (0, 2)]
-    (row,) = members.table({"float32": "fnrw"}).rows
-    assert row == ("float32", "4", "1", "1", "1", "1", "1, 3")
+    (row,) = members.table({"float32": "fnrwNF"}).rows
+    assert row == ("float32", "6", "2", "2", "1", "1", "2", "1, 3, 4")
+
+
+def test_member_with_a_wrong_model_is_judged_again_with_a_million_sums(monkeypatch):
+    asked = []
+
+    def judge(device, verify):
+        asked.append(verify)
+        return Verdict(None, is_wrong=len(asked) == 1, is_missed=False, sums=5, calls=1, seconds=0.5)
+
+    monkeypatch.setattr(members, "judged", judge)
+    letter, about = members._judged(114, "float32", 20_000)
+    assert asked == [20_000, 1_000_000]
+    assert (letter, about) == ("F", "5 sums, 0.5 s, after a wrong model with 20,000 sums of verification")
 
 
 @pytest.mark.long

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 import golden
-from golden import BF16, FP16, FP32, identify
+from golden import BF16, FP16, FP32, Reduction, identify
+from golden.identification.device import Device
+from golden.identification.fit import Examples
+from golden.identification.verification import LENGTHS, verified
 
 VERIFY = 20_000
 
@@ -150,3 +153,19 @@ def test_identify_initial_value_in_another_format_than_the_total_gives_no_model(
     found = identify(device, operand=BF16, initial=FP16, verify=VERIFY)
     assert found.model is None
     assert "The initial value is in float16, the total of the model in float32." in found.text()
+
+
+def test_few_sums_of_verification_are_of_every_length():
+    lengths = []
+
+    def asked(a, b):
+        lengths.append(a.shape[1])
+        return golden.matmul(a, b, operand=BF16, level=1)
+
+    device = Device(asked, BF16, values=False, initial=None)
+    count, wrong = verified(
+        Reduction.for_level(1, BF16), Examples([], [], BF16, FP32), device, seed=0, verify=20_000, say=str
+    )
+    assert (count, wrong) == (20_000, None)
+    assert len(lengths) > 100
+    assert set(LENGTHS) <= set(lengths)
