@@ -160,7 +160,8 @@ def _definer(name: str, root: Path) -> str:
             return _definer(".".join([*origins, *names[1:]]), root)
         else:
             break
-    return module
+    # What a package says about itself, such as its version, is no reason to count all that it hands on.
+    return f"{module}/" if names and names[0].startswith("__") else module
 
 
 @cache

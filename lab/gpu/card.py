@@ -16,7 +16,7 @@ from tools.results import Table, measured
 __all__ = ["about", "architecture", "earlier", "keep", "name_of", "skipped"]
 
 #: The source of each result; the comparison runs all tests, and so all of golden.
-_SOURCES = {"gpu-card": "golden.*", "gpu-speed": "lab.gpu.speed", "python-gpt-card": "lab.gpu.example"}
+_SOURCES = {"gpu-card": "golden.torch.*", "gpu-speed": "lab.gpu.speed", "python-gpt-card": "lab.gpu.example"}
 
 
 def skipped(what: str) -> bool:
