@@ -60,6 +60,7 @@ __all__ = ["Trainer", "write"]
     "lab/train.py": "import golden.torch as cstorch\ntrainer = cstorch.Trainer()\n",
     "lab/exhaustive.py": "from hdl import Convert\nfrom hdl.verilog import UNIT\nprint(Convert)\n",
     "lab/every.py": "import golden\nfound = [getattr(golden, name) for name in golden.__all__]\n",
+    "lab/about.py": "from golden import __version__\nimport golden\nprint(__version__, golden.formats)\n",
     "sim/__main__.py": "from hdl import UNIT\nfrom golden.formats import WIDTH\n",
 }
 _MORE = {".py": "MORE = 1\n", ".cpp": "int more;\n", ".h": "int more;\n", ".json": "1\n", ".jinja": "<b>\n"}
@@ -88,6 +89,7 @@ def ages(program: str, changed: dict[str, str], folder: Path) -> bool:
                        "kernels/__init__", "kernels/source/plan.cpp", "kernels/source/plan.h")),
         ("lab.every", ("formats", "page", "products", "late", "single", "kernels/__init__",
                        "kernels/source/plan.cpp", "kernels/source/plan.h")),
+        ("lab.about", ("formats",)),  # not all that the package hands on, for a version's sake
         ("sim", ("formats", "hdl/released.json")),
         ("lab.exhaustive", ("formats", "hdl/converter.py", "hdl/cores/words.py")),
         ("golden.torch.page.*", ("torch/page/__init__", "torch/page/template/page.html.jinja", "torch/patches",
