@@ -169,10 +169,17 @@ def measured(tool: str, sources: Iterable[str], command: str | None = None, **fo
 
 
 def command_line() -> str:
-    """Return the command line of this process, as one types it."""
+    """Return the command line of this process, as one types it in the repository: without a path of this machine."""
     specification = getattr(sys.modules["__main__"], "__spec__", None)
     name = specification.name.removesuffix(".__main__") if specification else ""
-    return " ".join([f"python -m {name}" if name else f"python {Path(sys.argv[0]).name}", *sys.argv[1:]])
+    return " ".join([f"python -m {name}" if name else f"python {Path(sys.argv[0]).name}", *map(_typed, sys.argv[1:])])
+
+
+def _typed(argument: str) -> str:
+    path = Path(argument)
+    if not path.is_absolute():
+        return argument
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
 
 
 def commit() -> str:

@@ -23,9 +23,8 @@ TOOL = "family"
 SOURCES = ("lab.devices",)
 #: Verdicts, by the letter that the record has for each member: a capital where it was judged again.
 KINDS = {"f": "found", "n": "not found", "r": "refused", "w": "wrong model"}
-_AGAIN = (
-    1_000_000  # sums of verification, as of `golden.identify` unless told otherwise, where fewer gave a wrong model
-)
+# Sums of verification where fewer gave a wrong model: as many as `golden.identify` takes unless told otherwise.
+_AGAIN = 1_000_000
 _AT_ONCE = 20  # members between two records
 _LISTED = 40  # members that a row of the table names
 

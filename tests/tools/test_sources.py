@@ -231,3 +231,9 @@ def test_result_says_how_long_the_run_took(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(results.time, "monotonic", lambda: results._STARTED + 90.4)
     assert measured("fpga", ["hdl"]).seconds == 90
     assert measured("fpga", ["hdl"], seconds=5).seconds == 5
+
+
+def test_command_line_names_no_path_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given = ["--folder", str(results.ROOT / "build" / "formal"), str(tmp_path / "mine.lib"), "--jobs", "1", "docs/a.md"]
+    monkeypatch.setattr("sys.argv", ["prog", *given])
+    assert results.command_line().endswith(" --folder build/formal mine.lib --jobs 1 docs/a.md")
