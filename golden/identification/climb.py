@@ -19,7 +19,7 @@ from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.conversion import encode
 from golden.formats import FloatFormat
 from golden.identification.device import Device
-from golden.identification.fit import Candidate, Examples, nearest, operand_bits, variations
+from golden.identification.fit import MOST_STAGES, Candidate, Examples, nearest, operand_bits, variations
 from golden.identification.probes import Probe
 from golden.identification.survivors import dissected
 
@@ -178,7 +178,10 @@ class Search:
 
 
 def _with_stages(rule: Accumulator) -> Accumulator:
-    """Return a rule with a stage of single terms before, between and behind its stages; each keeps 40 bits of them."""
+    """Return a rule with a stage of single terms before, between and behind its stages; each keeps 40 bits of them.
+
+    A rule that would then have too many stages stays as it is.
+    """
     one = FusedSum(1, 40, rounding=None)
     stages = [one, *(each for stage in rule.stages for each in (stage, one))]
-    return replace(rule, stages=tuple(stages))
+    return replace(rule, stages=tuple(stages)) if len(stages) <= MOST_STAGES else rule

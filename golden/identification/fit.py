@@ -40,6 +40,8 @@ _ROUNDS, _FAILING = 12, 12
 _SCREENED = (2, 8, 33, 130)
 # A model must compute this one product before it is judged on others.
 _FIRST_LENGTH, _FIRST_ROWS = 33, 64
+# Kernels compute no longer rules, and NumPy takes a hundred times as long.
+MOST_STAGES = 8
 _MODES = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
 _CUTS = (Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD)
 _ROUNDINGS = (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO, Rounding.TO_ODD, None)
@@ -238,8 +240,9 @@ def _sums(spec: FusedSum, *, is_join: bool, joint: bool) -> Iterator[FusedSum]:
     whole = _RESULTS if total == FP32 else (total,)
     results = [(mode, fmt) for mode in roundings for fmt in (whole if mode in _ROUNDINGS[1:3] else whole[:1])]
     if joint:
-        cuts = [(bits, cut, False) for bits in (None, *range(36, 6, -1)) for cut in _CUTS] + cuts[:1]
-        pairs = list(product(cuts, [(mode, total) for mode in roundings]))
+        cuts = [(bits, cut, False) for bits in _BITS for cut in _CUTS] + cuts[:1]
+        kept = [(mode, spec.result) for mode in roundings if spec.result != total and mode in _ROUNDINGS[1:3]]
+        pairs = list(product(cuts, [*((mode, total) for mode in roundings), *kept]))
     else:
         own = (spec.fraction_bits, spec.cut, spec.chain), (spec.rounding, spec.result)
         pairs = [(cut, own[1]) for cut in cuts] + [(own[0], result) for result in results]
@@ -248,6 +251,11 @@ def _sums(spec: FusedSum, *, is_join: bool, joint: bool) -> Iterator[FusedSum]:
             yield replace(spec, fraction_bits=bits, cut=cut, chain=chain, rounding=mode, result=fmt)
         except ValueError:  # a combination that the family does not have
             continue
+
+
+def _fits(mode: Rounding | None, result: FloatFormat) -> bool:
+    """Return whether a join may round to this format in this mode."""
+    return mode is not Rounding.NEAREST_EVEN or result in (FP32, FP16)
 
 
 def variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
@@ -270,6 +278,9 @@ def variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
             ((*rule.stages[:at], other, *rule.stages[at + 1 :]) for other in _sums(stage, is_join=False, joint=joint)),
         )
     yield changed("total_fraction_bits", _BITS)
+    if joint:
+        roundings = [replace(rule.join, rounding=mode) for mode in _ROUNDINGS[:3] if _fits(mode, rule.join.result)]
+        yield [replace(rule, join=join, total_fraction_bits=bits) for join in roundings for bits in _BITS]
     near = () if rule.zero_exponent is None else range(rule.zero_exponent - 7, rule.zero_exponent + 8)
     yield changed("zero_exponent", (None, *range(-300, 257, 8), *near))
     around = range(rule.zero_total_exponent - 7, rule.zero_total_exponent + 8)
@@ -279,10 +290,11 @@ def variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
     yield changed("depth", (None, *(rule.block * n for n in range(1, 33))))
     yield changed("promote_every", (None, *(rule.block * n for n in range(1, 33)), rule.promote_every))
     one = [FusedSum(1, chain=True), FusedSum(1, rounding="to_odd"), FusedSum(1, rounding="toward_zero")]
+    places = range(len(rule.stages) + 1 if len(rule.stages) < MOST_STAGES else 0)
     yield changed(
         "stages",
         [
-            *((*rule.stages[:at], extra, *rule.stages[at:]) for at in range(len(rule.stages) + 1) for extra in one),
+            *((*rule.stages[:at], extra, *rule.stages[at:]) for at in places for extra in one),
             *((*rule.stages[:at], *rule.stages[at + 1 :]) for at, each in enumerate(rule.stages) if each.terms == 1),
         ],
     )
