@@ -214,7 +214,8 @@ def _structures(order: Order, blocks: Iterable[tuple[int, int | None]]) -> Itera
             join = _first_guess(len(joined) + 1, is_chain, join=True)
             taken = tuple(leaves) if leaves != sorted(leaves) else ()
             yield Accumulator(16, block, join, stages=made, order=taken, promote_every=promote)
-            if len(joined) > 1 and not is_chain:  # a sum that is not rounded keeps its exponent: it loses the total, too
+            # A sum that is not rounded keeps its exponent and so loses the total, as if it were one sum with it.
+            if len(joined) > 1 and not is_chain:
                 made += (_first_guess(len(joined), False),)
                 yield Accumulator(16, block, FusedSum(2), stages=made, order=taken, promote_every=promote)
         except (ValueError, KeyError, IndexError):  # no tree, or none that stages can form
