@@ -88,7 +88,18 @@ def test_judging_members_gives_a_letter_for_each_in_order(capsys):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("number", "total"), [*((each, FP32) for each in (0, 1, 2, 4, 31)), (0, FP16), (9, FP16)])
+@pytest.mark.parametrize(
+    ("number", "total"),
+    [
+        *((each, FP32) for each in (0, 1, 2, 4, 31)),
+        (46, FP32),  # the total keeps other bits than the terms, and rounds otherwise
+        (62, FP32),  # a sum of a block that is not rounded, then its join
+        (121, FP32),  # 16 bits of a sum of 8
+        (145, FP32),  # 3 bits of a sum
+        (0, FP16),
+        (9, FP16),
+    ],
+)
 def test_random_member_of_the_family_is_found(number, total):
     verdict = judged(member(number, total), verify=20_000)
     assert (verdict.is_wrong, verdict.is_missed) == (False, False), verdict.found.text()
