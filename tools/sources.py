@@ -30,6 +30,7 @@ RELEASED = ROOT / "hdl" / "released.json"
 #: The hash of the Verilog of every unit that is measured on an FPGA; a test compares it, too.
 MEASURED = ROOT / "hdl" / "measured.json"
 _UNIT = "hdl:"
+_DIGITS = 16
 #: Arithmetic without state, and what makes or runs netlists of it: the latter does not count by itself.
 _ARITHMETIC = ("hdl.converter", "hdl.cores.", "hdl.float_shape")
 _MAKERS = ("hdl.definitions", "hdl.parameters", "hdl.pipeline", "hdl.simulation.", "hdl.verilog")
@@ -71,12 +72,12 @@ def hash_of(source: str, root: Path = ROOT) -> str:
         known: dict[str, str] = {}
         for file in (RELEASED, MEASURED):  # a unit that is both is known by its Verilog without the header
             known |= json.loads((root / file.relative_to(ROOT)).read_text(encoding="utf-8"))
-        return known.get(unit, "")
+        return known.get(unit, "")[:_DIGITS]
     files = files_of(source, root)
     digest = hashlib.sha256()
     for path, code in sorted(files.items()):
         digest.update(f"{path}\0{code}\0".encode())
-    return digest.hexdigest()[:16] if files else ""
+    return digest.hexdigest()[:_DIGITS] if files else ""
 
 
 @cache

@@ -170,6 +170,11 @@ TABLE = Table(("unit", "MHz"), (("`mac`", "170"), ("`vector`", "131")))
 FOUND = {"conclusion": "170 MHz", "note": "Three seeds.", "tables": (TABLE,), "data": {"units": [1, 2]}}
 
 
+@pytest.mark.parametrize("unit", ["matrix_engine", "mac", "matrix_mac_no_flags"])
+def test_hash_of_a_unit_that_is_released_or_measured_has_sixteen_digits(unit: str) -> None:
+    assert len(hash_of(unit_source(unit))) == 16
+
+
 def test_result_written_then_read_is_the_same(tmp_path: Path) -> None:
     result = measured("fpga", ["hdl"], "make fpga", **FOUND)
     assert keep(result, tmp_path) == tmp_path / "fpga.json"

@@ -139,12 +139,14 @@ def test_command_status_is_good_and_the_page_is_written_only_if_every_verdict_is
     monkeypatch, tmp_path, verdicts, status
 ):
     entries = [Entry(verdict, number) for number, verdict in enumerate(verdicts)]
-    published, noted = [], []
+    published, noted, proven = [], [], []
     monkeypatch.setattr(command, "select", lambda tier, names: entries)
     monkeypatch.setattr(command, "publish", published.append)
+    monkeypatch.setattr(command, "publish_proven", proven.extend)
     monkeypatch.setattr(command, "note", lambda tool, records, programs: noted.extend(records))
     assert command.main(["--folder", str(tmp_path), "--update-docs"]) == status
     assert len(published) == (status == 0)
+    assert [each.verdict for each in proven] == (list(verdicts) if status == 0 else [])
     if status == 2:
         assert not noted
         return
