@@ -161,7 +161,7 @@ def _definer(name: str, root: Path) -> str:
             return _definer(".".join([*origins, *names[1:]]), root)
         else:
             break
-    # What a package says about itself, such as its version, is no reason to count all that it hands on.
+    # A file that asks only for a package's version does not depend on everything the package exports.
     return f"{module}/" if names and names[0].startswith("__") else module
 
 

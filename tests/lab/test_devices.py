@@ -92,10 +92,10 @@ def test_judging_members_gives_a_letter_for_each_in_order(capsys):
     ("number", "total"),
     [
         *((each, FP32) for each in (0, 1, 2, 4, 31)),
-        (46, FP32),  # the total keeps other bits than the terms, and rounds otherwise
-        (62, FP32),  # a sum of a block that is not rounded, then its join
-        (121, FP32),  # 16 bits of a sum of 8
-        (145, FP32),  # 3 bits of a sum
+        (46, FP32),  # the total keeps other bits than the terms beside it
+        (62, FP32),  # the sum of a block is not rounded before it joins the total
+        (121, FP32),  # terms keep 16 bits, and their sum 8
+        (145, FP32),  # terms of the join keep 3 bits
         (0, FP16),
         (9, FP16),
     ],
