@@ -90,11 +90,12 @@ def table(verdicts: Verdicts) -> Table:
 def record(count: int, total: str, verify: int, jobs: int) -> str:
     """Judge the members that a kept record lacks; keep and publish it again and again. Return all letters."""
     verdicts = earlier(verify)
+    note = results.read(TOOL).note if verdicts else ""  # on the machines of earlier verdicts
     letters = verdicts.get(total, "")
     for letter in judge(len(letters), count, total, verify, jobs):
         letters += letter
         verdicts[total] = letters
         if len(letters) % _AT_ONCE == 0 or len(letters) == count:
             data = {"verify": verify, "verdicts": verdicts}
-            publish(measured(TOOL, SOURCES, tables=(table(verdicts),), data=data))
+            publish(measured(TOOL, SOURCES, note=note, tables=(table(verdicts),), data=data))
     return letters

@@ -1,5 +1,7 @@
 """Blind verdicts on devices: those of other libraries, this project's netlists, and a faulty one."""
 
+from dataclasses import replace
+
 import pytest
 
 import golden
@@ -60,7 +62,9 @@ def test_record_of_members_goes_on_with_the_next_one_and_names_those_not_found(m
     monkeypatch.setattr(results, "FOLDER", tmp_path)
     monkeypatch.setattr(members, "publish", results.keep)
     assert main(["--family", "2", "--verify", "100", "--update-docs"]) == 0
+    results.keep(replace(results.read("family"), note="Judged elsewhere."))
     assert main(["--family", "4", "--verify", "100", "--update-docs"]) == 1
+    assert results.read("family").note == "Judged elsewhere."
     assert "4 members: 1 found, 1 not found, 1 refused, 1 wrong model" in capsys.readouterr().out
     assert main(["--family", "2", "--verify", "99", "--update-docs"]) == 0
     assert asked == [(0, 2), (2, 4), (0, 2)]
