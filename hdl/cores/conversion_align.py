@@ -22,6 +22,7 @@ from hdl.cores.conversion_words import add_constant, at_least, pick, position_of
 from hdl.cores.specials import classify
 from hdl.cores.words import named, select_width, shift_left
 from hdl.float_shape import FloatShape, FloatView
+from hdl.pipeline import rank
 
 __all__ = ["Align", "Unpack", "aligned_layout", "unpacked_layout"]
 
@@ -76,21 +77,26 @@ def aligned_layout(plan: ConversionPlan) -> data.StructLayout:
 
 
 class Unpack(wiring.Component):
-    """Unpack a code, classify it, and find its shift distance. Combinational.
+    """Unpack a code, classify it, and find its shift distance.
 
     Parameters
     ----------
     plan : ConversionPlan
+    has_rank : bool
+        Whether the result comes a cycle later, in which ``moves`` is 1; combinational otherwise.
 
     Ports
     -----
     code : unsigned(source.width), in
+    moves : unsigned(1), in
+        Enables the registers; only with `has_rank`.
     o : unpacked_layout(plan), out
     """
 
-    def __init__(self, plan: ConversionPlan) -> None:
-        self.plan = plan
-        super().__init__({"code": In(plan.source.width), "o": Out(unpacked_layout(plan))})
+    def __init__(self, plan: ConversionPlan, *, has_rank: bool = False) -> None:
+        self.plan, self._has_rank = plan, has_rank
+        moves = {"moves": In(1)} if has_rank else {}
+        super().__init__({"code": In(plan.source.width), **moves, "o": Out(unpacked_layout(plan))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -105,23 +111,26 @@ class Unpack(wiring.Component):
         fraction = view.fraction
         if not source.subnormals or (self.plan.flushes and not self.plan.in_place):
             fraction = fraction & is_normal.replicate(source.fraction_bits)
-        what = classify(source, self.code)
+        found = classify(source, self.code)
+        what = {"sign": view.sign, "is_nan": found.is_nan, "is_signalling": found.is_signalling}
+        what["is_infinite"] = found.is_infinite
         if self.plan.in_place:
             distance: Value = C(0, 0)
         elif _reach(self.plan) >= 0:
-            distance = self._to_the_right(field, is_normal)
+            distance = self._kept(m, "distance", self._to_the_right(field, is_normal))
         else:
-            distance = self._to_the_left(m, fraction)
+            distance = self._to_the_left(m, fraction, is_normal)
         m.d.comb += [
-            o.significand.eq(Cat(fraction, is_normal)),
-            o.exponent_field.eq(field),
+            o.significand.eq(self._kept(m, "significand", Cat(fraction, is_normal))),
+            o.exponent_field.eq(self._kept(m, "exponent_field", field)),
             o.distance.eq(distance),
-            o.sign.eq(view.sign),
-            o.is_nan.eq(what.is_nan),
-            o.is_signalling.eq(what.is_signalling),
-            o.is_infinite.eq(what.is_infinite),
+            *(o[name].eq(self._kept(m, name, value)) for name, value in what.items()),
         ]
         return m
+
+    def _kept(self, m: Module, name: str, value: Value) -> Value:
+        """Return a value behind the rank, if there is one."""
+        return rank(m, f"kept_{name}", value, self.moves) if self._has_rank else value
 
     def _to_the_right(self, field: Value, is_normal: Value) -> Value:
         """Return how far a number lies below the destination's normal range; a subnormal counts as exponent field 1."""
@@ -131,10 +140,14 @@ class Unpack(wiring.Component):
         is_near = at_least(field, reach + 2 - farthest)
         return Mux(at_least(field, reach + 1), 0, Mux(is_near, distance, farthest))
 
-    def _to_the_left(self, m: Module, fraction: Value) -> Value:
-        """Return the number of leading zeros, limited by the destination's smallest exponent."""
-        word = Cat(fraction, self.o.significand[-1])
-        return position_of_first(m, "leading", [word[-count:].any() for count in range(1, _farthest(self.plan) + 1)])
+    def _to_the_left(self, m: Module, fraction: Value, is_normal: Value) -> Value:
+        """Return the number of leading zeros, limited by the destination's smallest exponent.
+
+        A rank holds which first bits of the significand have a 1 among them, about half of the way.
+        """
+        word = Cat(fraction, is_normal)
+        reached = Cat(word[-count:].any() for count in range(1, _farthest(self.plan) + 1))
+        return position_of_first(m, "leading", self._kept(m, "reached", reached))
 
 
 class Align(wiring.Component):

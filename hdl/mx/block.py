@@ -14,7 +14,7 @@ from hdl.mx.number_scaling import NumberScale, Quotient
 from hdl.mx.plan import SCALE_WIDTH, BlockPlan
 from hdl.mx.scaling import Divide, Scale, largest_of
 
-__all__ = ["QuantizeBlock", "converter", "divider", "measured", "scale_finder"]
+__all__ = ["QuantizeBlock", "converter", "divider", "measured", "scale_finder", "scale_ranks"]
 
 
 def converter(plan: BlockPlan | NumberPlan, *, is_last: bool) -> Convert:
@@ -31,8 +31,15 @@ def converter(plan: BlockPlan | NumberPlan, *, is_last: bool) -> Convert:
 
 
 def scale_finder(plan: BlockPlan | NumberPlan, *, has_ranks: bool = False) -> Any:
-    """Return the core that finds the scale of a block; with ranks, some cores have registers inside."""
-    return NumberScale(plan, has_ranks=has_ranks) if isinstance(plan, NumberPlan) else Scale(plan)
+    """Return the core that finds the scale of a block, with `scale_ranks` registers inside or none."""
+    if isinstance(plan, NumberPlan):
+        return NumberScale(plan, has_ranks=has_ranks)
+    return Scale(plan, has_ranks=has_ranks)
+
+
+def scale_ranks(plan: BlockPlan | NumberPlan) -> int:
+    """Return the cycles that finding a scale takes in a core with ranks."""
+    return (NumberScale if isinstance(plan, NumberPlan) else Scale).ranks
 
 
 def measured(plan: BlockPlan | NumberPlan, code: Value) -> Value:
@@ -40,9 +47,11 @@ def measured(plan: BlockPlan | NumberPlan, code: Value) -> Value:
     return code[:-1] if isinstance(plan, NumberPlan) else code[plan.wide.fraction_bits : -1]
 
 
-def divider(plan: BlockPlan | NumberPlan) -> Any:
-    """Return the core that divides a value by the scale of its block."""
-    return Quotient(plan) if isinstance(plan, NumberPlan) else Divide(plan)
+def divider(plan: BlockPlan | NumberPlan, *, has_ranks: bool = False) -> Any:
+    """Return the core that divides a value by the scale of its block, with two ranks inside or none."""
+    if isinstance(plan, NumberPlan):
+        return Quotient(plan, has_ranks=has_ranks)
+    return Divide(plan, has_ranks=has_ranks)
 
 
 class QuantizeBlock(wiring.Component):

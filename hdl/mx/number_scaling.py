@@ -9,11 +9,9 @@ from amaranth.lib.wiring import In, Out
 from hdl.cores.words import choose, named
 from hdl.float_shape import FloatShape, FloatView
 from hdl.mx.number_plan import TENSOR_EXPONENT, NumberPlan, value_of
+from hdl.pipeline import rank
 
-__all__ = ["SCALE_RANKS", "NumberScale", "Quotient"]
-
-#: Ranks of registers inside `NumberScale`.
-SCALE_RANKS = 2
+__all__ = ["NumberScale", "Quotient"]
 
 
 class NumberScale(wiring.Component):
@@ -26,7 +24,7 @@ class NumberScale(wiring.Component):
     ----------
     plan : NumberPlan
     has_ranks : bool
-        Whether the result comes `SCALE_RANKS` cycles later; combinational otherwise.
+        Whether the result comes `ranks` cycles later; combinational otherwise.
 
     Ports
     -----
@@ -35,6 +33,8 @@ class NumberScale(wiring.Component):
     tensor_exponent : signed(8), in
     o : plan.scaling_layout, out
     """
+
+    ranks = 3
 
     def __init__(self, plan: NumberPlan, *, has_ranks: bool = False) -> None:
         self.plan, self._has_ranks = plan, has_ranks
@@ -55,8 +55,11 @@ class NumberScale(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         plan, scale = self.plan, self.plan.scale
-        field, fraction = self.largest[plan.wide.fraction_bits :], self.largest[: plan.wide.fraction_bits]
-        power = named(m, "power", field - plan.wide.bias - self.tensor_exponent)
+        field = self.largest[plan.wide.fraction_bits :]
+        power = self._rank(m, "power", field - plan.wide.bias - self.tensor_exponent)
+        tensor_exponent = self._rank(m, "exponent", self.tensor_exponent)
+        largest = self._rank(m, "largest", self.largest)
+        field, fraction = largest[plan.wide.fraction_bits :], largest[: plan.wide.fraction_bits]
         place = named(m, "place", Cat(fraction, power).as_signed())
         # Magnitudes below the first normal scale have places of their own; the others are alike in every binade.
         normal, binade = 1 << scale.fraction_bits, 1 << plan.wide.fraction_bits
@@ -73,7 +76,7 @@ class NumberScale(wiring.Component):
         binades = self._rank(m, "binades", (power - exponent + before // normal))
         is_zero, is_special = self._rank(m, "is_zero", ~field.any()), self._rank(m, "is_special", field.all())
         is_nan = self._rank(m, "is_nan", field.all() & fraction.any())
-        tensor_exponent = self._rank(m, "its_exponent", self.tensor_exponent)
+        tensor_exponent = self._rank(m, "its_exponent", tensor_exponent)
 
         low = named(m, "low", _count(steps, before % normal))
         high = named(m, "high", binades + low[scale.fraction_bits :])
@@ -113,27 +116,32 @@ def _count(bits: Value, start: int = 0) -> Value:
 
 
 class Quotient(wiring.Component):
-    """Round a value over the scale of its block to an element, in two steps. Combinational.
+    """Round a value over the scale of its block to an element.
 
     Parameters
     ----------
     plan : NumberPlan
+    has_ranks : bool
+        Whether the result comes two cycles later, in which ``moves`` is 1; combinational otherwise.
 
     Ports
     -----
     code : unsigned(wide.width), in
     scaling : plan.scaling_layout, in
         Scaling of the block.
+    moves : unsigned(1), in
+        Enables the registers.
     o : unsigned, out
         A bit for each code of a positive element but 0: the magnitude reaches it; and the sign.
     """
 
-    def __init__(self, plan: NumberPlan) -> None:
-        self.plan = plan
+    def __init__(self, plan: NumberPlan, *, has_ranks: bool = False) -> None:
+        self.plan, self._has_ranks = plan, has_ranks
         super().__init__(
             {
                 "code": In(plan.wide.width),
                 "scaling": In(plan.scaling_layout),
+                "moves": In(1),
                 "o": Out(plan.element.max_finite + 1),
             }
         )
@@ -144,22 +152,28 @@ class Quotient(wiring.Component):
         fractions, binade = range(1 << plan.scale.fraction_bits), 1 << plan.wide.fraction_bits
         least = {code: [plan.least_of_element(code, fraction) for fraction in fractions] for code in codes}
         view = FloatView(FloatShape(plan.wide), self.code)
-        power = named(m, "power", view.exponent_field - scaling.offset)
+        power = self._rank(m, "power", view.exponent_field - scaling.offset)
+        fraction, of_scale = self._rank(m, "fraction", view.fraction), self._rank(m, "of_scale", scaling.fraction)
+        is_zero = self._rank(m, "is_zero", ~view.exponent_field.any() | ~scaling.scale.any())
+        is_most = self._rank(m, "is_most", view.exponent_field.all() | (scaling.scale == plan.scale.nan))
         # The few binades in which elements begin; below them, none is reached, above them, each.
         lowest, highest = (end(map(end, least.values())) // binade for end in (min, max))
         bits = (highest - lowest).bit_length()
         is_below, is_above = power < lowest, power >= lowest + (1 << bits)
-        place = named(m, "place", Cat(view.fraction, (power - lowest)[:bits]))
-        is_zero = ~view.exponent_field.any() | ~scaling.scale.any() | is_below
-        is_most = view.exponent_field.all() | (scaling.scale == plan.scale.nan)
-        is_every = is_most | (is_above & ~is_zero)
+        place = self._rank(m, "place", Cat(fraction, (power - lowest)[:bits]))
+        is_none = self._rank(m, "is_none", is_zero | is_below)
+        is_every = self._rank(m, "is_every", is_most | (is_above & ~is_zero))
+        sign = self._rank(m, "later_sign", self._rank(m, "sign", view.sign))
         reached = []
         for code in codes:
             places = [each - lowest * binade for each in least[code]]
-            its_least = named(m, f"least_{code}", choose(scaling.fraction, places))
-            reached.append(((place >= its_least) & ~is_zero) | is_every)
-        m.d.comb += self.o.eq(Cat(*reached, view.sign))
+            its_least = self._rank(m, f"least_{code}", choose(of_scale, places))
+            reached.append(((place >= its_least) & ~is_none) | is_every)
+        m.d.comb += self.o.eq(Cat(*reached, sign))
         return m
+
+    def _rank(self, m: Module, name: str, value: Value) -> Value:
+        return rank(m, name, value, self.moves) if self._has_ranks else named(m, name, value)
 
     @staticmethod
     def element_of(plan: NumberPlan, reached: Value) -> Value:

@@ -4,19 +4,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth import C, Module, Signal, Value
+from amaranth import C, Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.conversion import conversion_cores
-from hdl.mx.block import divider, measured, scale_finder
+from hdl.cores.conversion_align import Align, Unpack
+from hdl.cores.conversion_finish import FinishConversion
+from hdl.mx.block import divider, measured, scale_finder, scale_ranks
 from hdl.mx.number_plan import TENSOR_EXPONENT, NumberPlan
-from hdl.mx.number_scaling import SCALE_RANKS, Quotient
+from hdl.mx.number_scaling import Quotient
 from hdl.mx.parameters import MxParameters
 from hdl.mx.plan import SCALE_WIDTH
-from hdl.mx.scaling import largest_of
+from hdl.mx.scaling import largest_of, levels_of
 from hdl.parameters import built_from, documented
 from hdl.pipeline import rank
 from hdl.queue import Queue
@@ -57,13 +60,11 @@ def element_beat_layout(parameters: MxParameters) -> data.StructLayout:
     return data.StructLayout({"codes": codes, "scale": SCALE_WIDTH, "last": 1})
 
 
-# amaranth: UnusedElaboratable=no
-# A part is created together with its unit, which may never be elaborated.
-"""The block quantiser: it converts blocks of values to codes of a narrow format and a scale for each block."""
-
-#: Ranks in front of the queue of values; and cycles of a block's last beat in the queue before the block leaves.
-_INTO, _WAITING = 2, 3
-_OUT_OF = 2
+#: Ranks in front of the queue of values, and behind it.
+_INTO = ("entered", "unpacked", "aligned", "wide")
+_OUT_OF = ("left", "divided", "scaled", "aligned_scaled", "result")
+#: A beat in a rank of the tree of comparisons; 0 where there is none.
+_COMPARED = data.StructLayout({"is_beat": 1, "is_first": 1, "is_last": 1})
 
 
 @documented(MxParameters)
@@ -90,14 +91,17 @@ class MxQuantizer(wiring.Component):
         `hdl.mx.quantizer.element_beat_layout`: as many codes, the block's scale, and whether the beat is its last.
     values, blocks : Queue
         State that proofs refer to: beats of values that wait for their scale, and scales of the complete blocks.
+    has_room : Signal
+        State that proofs refer to: whether the queue of values has a place for a beat that enters.
     entering, leaving : Signal
         State that proofs refer to: beats of the block that have entered the queue of values, and that have left it.
-    has_entered, was_first, completes, is_complete : Signal
-        State that proofs refer to: whether a beat entered the queue in the last cycle, whether it was the first or the
-        last of its block, and whether the last one entered a cycle earlier.
+    compared : list of Signal
+        State that proofs refer to: the beats in the ranks of the tree that finds the largest value of a beat.
+    is_complete : Signal
+        State that proofs refer to: whether the largest of a whole block is known.
     scale_follows : list of Signal
-        State that proofs refer to, where scales are numbers: whether the scale of a complete block comes in so many
-        cycles less one, the most first.
+        State that proofs refer to: whether the scale of a complete block comes in so many cycles less one, the most
+        first.
     on_their_way : list of Signal
         State that proofs refer to, once elaborated: whether each rank in front of the queue of values has a beat.
 
@@ -112,15 +116,18 @@ class MxQuantizer(wiring.Component):
     @built_from(MxParameters)
     def __init__(self, parameters: MxParameters) -> None:
         self.plan = plan = parameters.plan
-        waiting = _WAITING + (SCALE_RANKS if isinstance(plan, NumberPlan) else 0)
-        self.beats, self.latency = parameters.beats, _INTO + waiting + _OUT_OF
-        # A block, and the beats that enter until it begins to leave; one more, so that it is never full in between.
-        depth = 1 << (self.beats + waiting - 1).bit_length()
+        self.compared = [Signal(_COMPARED, name=f"compared_{level}") for level in range(levels_of(self.lanes))]
+        self.is_complete = Signal()
+        self.scale_follows = [Signal(name=f"scale_follows_{cycles}") for cycles in range(scale_ranks(plan), 0, -1)]
+        # Cycles of a block's last beat in the queue before the block leaves: until its scale is in the other queue.
+        waiting = len(self.compared) + len(self.scale_follows) + 2
+        self.beats, self.latency = parameters.beats, len(_INTO) + waiting + len(_OUT_OF)
+        # A block, the beats that enter until it begins to leave, and two more, so that it never waits for room between.
+        depth = 1 << (self.beats + waiting + 1).bit_length()
         self.values = Queue(data.ArrayLayout(plan.value_layout, self.lanes), depth)
         self.blocks = Queue(plan.scaling_layout, depth // self.beats)
+        self.has_room = Signal(init=1)
         self.entering, self.leaving = Signal(range(self.beats)), Signal(range(self.beats))
-        self.has_entered, self.was_first, self.completes, self.is_complete = Signal(), Signal(), Signal(), Signal()
-        self.scale_follows = [Signal(name=f"scale_follows_{cycles}") for cycles in range(waiting - _WAITING, 0, -1)]
         super().__init__(
             {
                 "i": In(stream.Signature(value_beat_layout(parameters))),
@@ -138,53 +145,60 @@ class MxQuantizer(wiring.Component):
 
     def _enter(self, m: Module) -> tuple[Value, list[Any]]:
         """Convert values to the wide format and queue them; return whether a beat enters the queue, and its codes."""
-        has_room = self.values.level != self.values.depth
+        # Known a cycle ahead, when one more beat may enter.
+        m.d.sync += self.has_room.eq(self.values.level < self.values.depth - 1)
         moves = Signal()
-        unpacked_valid = rank(m, "unpacked_valid", self.i.valid, moves, reset=True)
-        valid = rank(m, "wide_valid", unpacked_valid, moves, reset=True)
-        self.on_their_way = [unpacked_valid, valid]
-        m.d.comb += [moves.eq(has_room | ~valid), self.i.ready.eq(moves)]
+        self.on_their_way = []
+        valid: Any = self.i.valid
+        for name in _INTO:
+            valid = rank(m, f"{name}_valid", valid, moves, reset=True)
+            self.on_their_way.append(valid)
+        m.d.comb += [moves.eq(self.has_room | ~valid), self.i.ready.eq(moves)]
         codes = []
         for lane, kept in enumerate(self.values.w_data):
-            unpack, align, finish = conversion_cores(self.plan.first)
-            m.submodules[f"unpack_{lane}"], m.submodules[f"align_{lane}"] = unpack, align
-            m.submodules[f"to_odd_{lane}"] = finish
-            m.d.comb += [unpack.code.eq(self.i.payload.values[lane]), finish.i.eq(align.o)]
-            m.d.comb += align.i.eq(rank(m, f"unpacked_{lane}", unpack.o, moves))
+            m.submodules[f"unpack_{lane}"] = unpack = Unpack(self.plan.first, has_rank=True)
+            m.submodules[f"align_{lane}"] = align = Align(self.plan.first)
+            m.submodules[f"to_odd_{lane}"] = finish = FinishConversion(self.plan.first)
+            m.d.comb += [
+                unpack.code.eq(self.i.payload.values[lane]),
+                unpack.moves.eq(moves),
+                align.i.eq(rank(m, f"unpacked_{lane}", unpack.o, moves)),
+                finish.i.eq(rank(m, f"aligned_{lane}", align.o, moves)),
+            ]
             code = finish.o.bits
             if isinstance(self.plan, NumberPlan):
-                sign = rank(m, f"unpacked_sign_{lane}", self.i.payload.values[lane][-1], moves)
+                sign = _along(m, _INTO[:-1], f"sign_{lane}", self.i.payload.values[lane][-1], moves)
                 code = self.plan.kept(m, f"below_{lane}", code, sign)
             codes.append(rank(m, f"wide_{lane}", code, moves))
             m.d.comb += kept.code.eq(codes[-1])
             if self.plan.is_stochastic:
-                random = rank(m, f"unpacked_random_{lane}", self.i.payload.random[lane], moves)
-                m.d.comb += kept.random.eq(rank(m, f"wide_random_{lane}", random, moves))
+                m.d.comb += kept.random.eq(_along(m, _INTO, f"random_{lane}", self.i.payload.random[lane], moves))
         if isinstance(self.plan, NumberPlan):
-            exponent = rank(m, "unpacked_exponent", self.i.payload.tensor_exponent, moves)
-            self._exponent = rank(m, "wide_exponent", exponent, moves)
-        enters = valid & has_room
+            self._exponent = _along(m, _INTO, "exponent", self.i.payload.tensor_exponent, moves)
+        enters = valid & self.has_room
         m.d.comb += self.values.w_en.eq(enters)
         return enters, codes
 
     def _measure(self, m: Module, enters: Value, codes: list[Any]) -> None:
         """Find the largest exponent field, or magnitude, of each block, and queue the block's scale."""
-        parts = [measured(self.plan, code) for code in codes]
-        of_beat = Signal(len(parts[0]), reset_less=True)
-        m.d.sync += of_beat.eq(largest_of(m, "larger", parts))
+        of_beat = largest_of(m, "larger", [measured(self.plan, code) for code in codes], domain="sync")
         is_first, is_last = self._count(m, self.entering, enters)
-        m.d.sync += [self.has_entered.eq(enters), self.was_first.eq(is_first)]
-        m.d.sync += [self.completes.eq(enters & is_last), self.is_complete.eq(self.completes)]
+        entered: Any = Cat(enters, enters & is_first, enters & is_last)
+        for compared in self.compared:
+            m.d.sync += compared.eq(entered)
+            entered = compared
+        m.d.sync += self.is_complete.eq(entered.is_last)
         largest = Signal(len(of_beat), reset_less=True)
-        with m.If(self.has_entered & (self.was_first | (of_beat > largest))):
+        with m.If(entered.is_beat & (entered.is_first | (of_beat > largest))):
             m.d.sync += largest.eq(of_beat)
         m.submodules.scale = scale = scale_finder(self.plan, has_ranks=True)
         if isinstance(self.plan, NumberPlan):
-            its = self._exponent
-            for name in ("of_beat", "of_block"):
-                before, its = its, Signal(TENSOR_EXPONENT, name=f"exponent_{name}", reset_less=True)
-                m.d.sync += its.eq(before)
-            m.d.comb += scale.tensor_exponent.eq(its)
+            exponent = self._exponent
+            for cycle in range(len(self.compared) + 1):
+                later = Signal(TENSOR_EXPONENT, name=f"exponent_{cycle}", reset_less=True)
+                m.d.sync += later.eq(exponent)
+                exponent = later
+            m.d.comb += scale.tensor_exponent.eq(exponent)
         has_scale = self.is_complete
         for follows in self.scale_follows:
             m.d.sync += follows.eq(has_scale)
@@ -197,27 +211,28 @@ class MxQuantizer(wiring.Component):
         leaves = moves & self.blocks.r_rdy
         _, is_last = self._count(m, self.leaving, leaves)
         m.d.comb += [self.values.r_en.eq(leaves), self.blocks.r_en.eq(leaves & is_last)]
-        valid = rank(m, "scaled_valid", self.blocks.r_rdy, moves, reset=True)
-        scale, last = rank(m, "scaled_scale", self.blocks.r_data.scale, moves), rank(m, "scaled_last", is_last, moves)
+        scaling = rank(m, "left_scaling", self.blocks.r_data, moves)
         for lane, kept in enumerate(self.values.r_data):
-            m.submodules[f"divide_{lane}"] = divide = divider(self.plan)
-            m.d.comb += [divide.code.eq(kept.code), divide.scaling.eq(self.blocks.r_data)]
+            m.submodules[f"divide_{lane}"] = divide = divider(self.plan, has_ranks=True)
+            code = rank(m, f"left_{lane}", kept.code, moves)
+            m.d.comb += [divide.code.eq(code), divide.scaling.eq(scaling), divide.moves.eq(moves)]
             if isinstance(self.plan, NumberPlan):
-                code = Quotient.element_of(self.plan, rank(m, f"scaled_{lane}", divide.o, moves))
-                m.d.comb += self.o.payload.codes[lane].eq(rank(m, f"code_{lane}", code, moves))
-                continue
-            unpack, align, finish = conversion_cores(self.plan.last)
-            m.submodules[f"unpack_scaled_{lane}"], m.submodules[f"align_scaled_{lane}"] = unpack, align
-            m.submodules[f"round_{lane}"] = finish
-            m.d.comb += unpack.code.eq(rank(m, f"scaled_{lane}", divide.o, moves))
-            m.d.comb += [align.i.eq(unpack.o), finish.i.eq(align.o)]
-            if self.plan.is_stochastic:
-                m.d.comb += finish.controls.random.eq(rank(m, f"scaled_random_{lane}", kept.random, moves))
-            m.d.comb += self.o.payload.codes[lane].eq(rank(m, f"code_{lane}", finish.o.bits, moves))
+                code = Quotient.element_of(self.plan, rank(m, f"reached_{lane}", divide.o, moves))
+            else:
+                unpack, align, finish = conversion_cores(self.plan.last)
+                m.submodules[f"unpack_scaled_{lane}"], m.submodules[f"align_scaled_{lane}"] = unpack, align
+                m.submodules[f"round_{lane}"] = finish
+                m.d.comb += [unpack.code.eq(divide.o), align.i.eq(unpack.o)]
+                m.d.comb += finish.i.eq(rank(m, f"aligned_scaled_{lane}", align.o, moves))
+                if self.plan.is_stochastic:
+                    random = _along(m, _OUT_OF[:-1], f"random_{lane}", kept.random, moves)
+                    m.d.comb += finish.controls.random.eq(random)
+                code = finish.o.bits
+            m.d.comb += self.o.payload.codes[lane].eq(rank(m, f"code_{lane}", code, moves))
         m.d.comb += [
-            self.o.valid.eq(rank(m, "result_valid", valid, moves, reset=True)),
-            self.o.payload.scale.eq(rank(m, "result_scale", scale, moves)),
-            self.o.payload.last.eq(rank(m, "result_last", last, moves)),
+            self.o.valid.eq(_along(m, _OUT_OF, "valid", self.blocks.r_rdy, moves, reset=True)),
+            self.o.payload.scale.eq(_along(m, _OUT_OF[1:], "scale", scaling.scale, moves)),
+            self.o.payload.last.eq(_along(m, _OUT_OF, "last", is_last, moves)),
         ]
 
     def _count(self, m: Module, number: Signal, moves: Value) -> tuple[Value, Value]:
@@ -227,3 +242,10 @@ class MxQuantizer(wiring.Component):
         with m.If(moves):
             m.d.sync += number.eq(number + 1)  # a power of two: from the last to the first
         return ~number.any(), number.all()
+
+
+def _along(m: Module, ranks: Sequence[str], name: str, value: Value, moves: Value, *, reset: bool = False) -> Value:
+    """Return a value after some ranks, whose registers take the names of the ranks and its own."""
+    for each in ranks:
+        value = rank(m, f"{each}_{name}", value, moves, reset=reset)
+    return value

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from amaranth import C, Module, Value
+from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
@@ -76,25 +76,23 @@ class Observed(wiring.Component):
             into, out_of = (inner, outer) if port == "i" else (outer, inner)
             m.d.comb += [into.valid.eq(out_of.valid), into.payload.eq(out_of.payload), out_of.ready.eq(into.ready)]
         values, blocks = unit.values, unit.blocks
-        whole = blocks.level + unit.completes + unit.is_complete + sum(unit.scale_follows, C(0, 1))
+        lasts = sum((compared.is_last for compared in unit.compared), C(0, 1))
+        whole = blocks.level + lasts + unit.is_complete + sum(unit.scale_follows, C(0, 1))
         conditions = [
             # Queues: the words between the first one and the next place.
             *(_is_sound(each) for each in (values, blocks)),
             # The beats of whole blocks that have not left, and the beats of the block that is entering.
             values.level + unit.leaving == beats * whole + unit.entering,
             (unit.leaving == 0) | (blocks.level != 0),
-            ~unit.completes | unit.has_entered,
+            ~unit.has_room | (values.level < values.depth),
         ]
-        if beats > 1:
-            conditions += [
-                ~unit.completes | (unit.entering == 0),
-                ~(unit.completes & unit.is_complete),
-                ~unit.has_entered | (unit.was_first == (unit.entering == 1)),
-                ~unit.has_entered | (unit.completes == (unit.entering == 0)),
-                ~unit.is_complete | (unit.entering == unit.has_entered),
-            ]
-        else:
-            conditions += [~unit.has_entered | unit.was_first, unit.completes == unit.has_entered]
+        # The beats being compared are the last ones that entered, the latest in front.
+        place = unit.entering + beats - 1
+        for compared in unit.compared:
+            is_first, is_last = place % beats == 0, place % beats == beats - 1
+            conditions.append(compared.as_value() == Mux(compared.is_beat, Cat(C(1, 1), is_first, is_last), 0))
+            place = place + beats - compared.is_beat
+        conditions.append(~unit.is_complete | (place % beats == beats - 1))
         sound = C(1, 1)
         for condition in conditions:
             sound &= condition

@@ -219,7 +219,7 @@ def test_mx_quantizer_without_pauses_takes_and_gives_a_beat_in_every_cycle(lanes
 @EACH
 def test_mx_quantizer_with_pauses_on_both_sides_loses_nothing(lanes):
     unit = unit_of(MxQuantizer, source=FP16, element=FLOAT4_E2M1FN, lanes=lanes)
-    beats = drawn(unit, 4 * unit.beats + unit.beats // 2, seed=lanes)
+    beats = drawn(unit, 8 * unit.beats + unit.beats // 2, seed=lanes)
     rng = np.random.default_rng(lanes)
     chance = rng.random((2, 4000)).tolist()
     came, _, left = run(unit, beats, lambda at: chance[0][at] < 0.7, lambda at: chance[1][at] < 0.5)
@@ -232,8 +232,8 @@ def test_mx_quantizer_that_cannot_give_takes_until_its_queue_is_full():
     unit = unit_of(MxQuantizer, source=FP16, element=FLOAT4_E2M1FN, lanes=8)
     beats = drawn(unit, 30)
     came, entered, left = run(unit, beats, takes=lambda cycle: cycle > 100)
-    # The queue, the ranks in front of it and those behind it.
-    assert len([cycle for cycle in entered if cycle <= 100]) == unit.values.depth + 4
+    # The queue, the ranks in front of it, and the ranks behind it.
+    assert len([cycle for cycle in entered if cycle <= 100]) == unit.values.depth + 4 + 5
     assert (left[0], came) == (101, expected(unit, beats[:28]))
 
 
