@@ -1,6 +1,6 @@
 """The result of a conversion in any mode, from its number's rounding (NUMERICS sections 8 and 9).
 
-A specification of numbers defines three conditions, and `conclusion` makes ``correct`` of them and of the classes.
+A specification of numbers defines the conditions, and `conclusion` derives ``correct`` from them and the classes.
 """
 
 from __future__ import annotations

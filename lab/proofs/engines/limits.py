@@ -1,4 +1,4 @@
-"""The processor time of an engine, which ends by SIGXCPU when it is over."""
+"""The processor time of an engine: SIGXCPU ends the engine when the time is over."""
 
 from __future__ import annotations
 
