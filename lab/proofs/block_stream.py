@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A unit is built also for a look at its size.
-"""Proofs about the stream of the block quantiser: whatever the pauses, it gives the results of each block, in order.
+"""Proofs about the stream of the block quantiser: with any pauses, it gives the results of each block, in order.
 
 Draining a unit shows its content: a receiver that is always ready takes every result, while some further beats are
 offered without a pause. Three things hold in every state that satisfies the invariant below, which a reset establishes

@@ -1,4 +1,4 @@
-"""Proofs about the multiply-accumulate unit around its lane: it reduces correctly, whatever a step computes.
+"""Proofs about the multiply-accumulate unit around its lane: it reduces correctly, whichever function a step computes.
 
 The lane is left out. Its result is an *uninterpreted function* of its inputs: the proof knows only that equal inputs
 give equal results. So the proofs about issue, hazards, chunks, promotions, registers and the queue of results hold for

@@ -1,4 +1,4 @@
-"""Proofs that a unit counts the steps that it takes, whatever a step computes and raises.
+"""Proofs that a unit counts the steps that it takes, for any results and events of a step.
 
 As in `lab.proofs.control` the lane is left out; its results, and here its events too, are uninterpreted functions of
 its inputs. For any beats, refusals of results and changes of the port ``chunk`` in a given number of cycles, the

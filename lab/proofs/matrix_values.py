@@ -69,7 +69,7 @@ def _build(
 
 
 def values_formula(unit: MatrixMac, netlist: Netlist, step: Netlist, level: int, products: int, chunk: int) -> str:
-    """Return a formula with a solution if the results for some operands differ from those of the fused steps."""
+    """Return a formula with a solution if, for some operands, the fused steps give other results."""
     parameters = unit.parameters
     beat, answer = matrix_beat_layout(parameters), matrix_result_layout(parameters)
     text, payloads = "", []

@@ -1,4 +1,4 @@
-"""Proofs about the SIMD multiply-accumulate unit around its lanes: it reduces correctly, whatever a step computes.
+"""Proofs about the SIMD multiply-accumulate unit around its lanes: it reduces correctly for any function of a step.
 
 As in `lab.proofs.control`, the lanes are left out, and their results are uninterpreted functions: one family for each
 lane, so that the proof notices a number in the wrong lane.
@@ -7,9 +7,9 @@ It is a bounded proof. The unit starts in any state at all, and is reset in the 
 cycles brings any beats, stalls and refusals of results, and any changes of the port ``chunk`` (unless a rank holds
 beats before their issue). The proof shows:
 
-- every result that leaves is the next one of its row in `VectorModel`, from a beat that has come; refusals keep an
-  order among themselves,
-- part 1 of a result of level 1 leaves directly after part 0,
+- every result that leaves is the next one of its row in `VectorModel`, from a beat that has come. Refusals keep an
+  order among themselves.
+- part 1 of a result of level 1 leaves directly after part 0.
 - a unit that has been left alone for long enough has given all results, and accepts every beat.
 
 The premise is the unit's rule for its user: a beat continues only values of its level, in its row.

@@ -106,7 +106,7 @@ class Delivery:
         return Cat(Mux(fields.refused, 0, its)[: len(its)], Mux(fields.refused, fields.error, 0)[:2], fields.register)
 
     def _pipeline(self) -> Iterator[Condition]:
-        """Results on their way have the numbers that follow those of the written results."""
+        """The numbers of results on their way follow the numbers of the written results."""
         m, ghost = self._m, self._ghost
         behind = ghost.records[1:]
         on_their_way = [(record, record.is_promotion & record.fields.last) for record in reversed(behind)]

@@ -40,7 +40,7 @@ class _Place:
         self._word: Value = C(0, len(now))
 
     def write(self, operation: Any, mine: Value, word: Value) -> None:
-        """Let an operation write; it is younger than those of earlier calls."""
+        """Let an operation write; it is younger than the operations of earlier calls."""
         writes = operation.writes & (operation.register == self._row)
         writes &= operation.partial if self._is_partial else ~operation.partial
         self._is_written = named(self._m, "is_written", self._is_written | writes)

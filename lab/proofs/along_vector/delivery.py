@@ -196,7 +196,7 @@ class Delivery:
     # -- what holds
 
     def _numbers(self) -> Iterator[Condition]:
-        """Results on their way have the numbers that follow those of the written results."""
+        """The numbers of results on their way follow the numbers of the written results."""
         opened, element = self._opened, self._element
         stages = list(zip(opened.operations[1:], element.records[1:], strict=True))[::-1]
         ahead = list(stages)
