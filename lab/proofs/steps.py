@@ -1,6 +1,6 @@
 """Proofs about the fused step: every operand format into itself and into float32, and all of them in one core.
 
-In every rounding mode, the proofs cover whole steps of a small format, and steps of cbfloat16 from the product on: the
+In every rounding mode, the proofs cover whole steps of a small format, and steps of cbfloat16 from the product on. The
 first half of a step does not depend on the mode.
 """
 
