@@ -32,7 +32,7 @@ Prepared = tuple[list[Scenario], set[str], list[str]]
 
 @dataclass(frozen=True)
 class Bench:
-    """How the regression tests a kind of core, whatever the ports around it.
+    """How the regression tests a kind of core, with any ports around it.
 
     Parameters
     ----------
@@ -44,9 +44,9 @@ class Bench:
     part : Part
         The row of the picture of evidence.
     slowness : int
-        How the kinds compare in seconds; the quick ones have the least.
+        How long a kind takes compared with the others; the smallest is the fastest.
     request_names, answer_names : mapping of str to str
-        Other names of the streams' fields in the scenarios; ``""`` stands for a payload that is one number.
+        Other names of the streams' fields in the scenarios; ``""`` is a payload that is one number.
     """
 
     prepare: Callable[[Any, Port, int, str, float], Prepared]

@@ -13,7 +13,7 @@ from sim.fields import Fields
 
 __all__ = ["ALWAYS_LAST", "Port"]
 
-#: The field of answers that are a packet each: always 1.
+#: The field of answers that each form a packet: always 1.
 ALWAYS_LAST = "always_last"
 
 
@@ -27,7 +27,7 @@ class Port:
     chunk_bits : int
         Bits of the port ``chunk``; 0 without one.
     counters : str
-        How the counters are reached: ``ports``, which are ``counts`` and ``clear_counts``, ``bus``, or not at all.
+        Access to the counters: ``ports`` (these are ``counts`` and ``clear_counts``), ``bus``, or empty for none.
     axi_stream : mapping of str to int
         The signals that carry payloads behind AXI4-Stream ports, lowest bits first, and their bits: ``s_axis_...`` the
         request, ``m_axis_...`` the answer. Empty for the streams ``i`` and ``o``.

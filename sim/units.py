@@ -29,7 +29,7 @@ def part_of(name: str) -> Part:
 
 
 def select(names: str) -> list[Unit]:
-    """Return the units whose names are listed, comma-separated, ``*`` standing for anything; all for an empty list.
+    """Return the units in a comma-separated list of names, where ``*`` matches anything; all for an empty list.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def select(names: str) -> list[Unit]:
 
 
 def slowest_first(names: Iterable[str]) -> list[str]:
-    """Return the names of units in the order to start them: the quick ones last, which leave no processor idle."""
+    """Return the names of units in starting order: the quick ones last, so that no processor stays idle at the end."""
 
     def cost(name: str) -> tuple[int, int, float]:
         unit = UNITS[name]
@@ -94,7 +94,7 @@ def port_of(unit: Unit, component: Any) -> Port:
 
 
 def _fields(shape: Any) -> dict[str, int]:
-    """Return the bits of each field; of a number that is no struct, under no name."""
+    """Return the bits of each field; a number that is not a struct has the empty name."""
     if isinstance(shape, data.Layout):
         return {str(name): field.width for name, field in shape}
     return {"": Shape.cast(shape).width}

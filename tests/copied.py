@@ -13,12 +13,12 @@ _GENERATED = shutil.ignore_patterns("__pycache__", "build")
 
 
 class Copy:
-    """The packages in a folder of their own.
+    """A copy of the packages in another folder.
 
     Parameters
     ----------
     folder : Path
-        Which the copy makes.
+        The folder, which the copy makes.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -27,7 +27,7 @@ class Copy:
             shutil.copytree(ROOT / name, folder / name, ignore=_GENERATED)
 
     def edit(self, file: str, *changes: tuple[str, str]) -> None:
-        """Replace texts that occur once in a file; the new one may hold the old one as ``{}``."""
+        """Replace texts that occur once in a file; the new text may contain the old one as ``{}``."""
         path = self.folder / file
         text = path.read_text(encoding="utf-8")
         for old, new in changes:
@@ -36,7 +36,7 @@ class Copy:
         path.write_text(text, encoding="utf-8")
 
     def run(self, *arguments: str, timeout: int = 600) -> subprocess.CompletedProcess[str]:
-        """Run Python in the copy, with what is printed and raised."""
+        """Run Python in the copy, and capture its output and errors."""
         return subprocess.run(
             [sys.executable, *arguments],
             cwd=self.folder,
@@ -47,7 +47,7 @@ class Copy:
         )
 
     def passes(self, *arguments: str, timeout: int = 600) -> str:
-        """Run Python, which must succeed; return what it prints."""
+        """Run Python, which must succeed; return its standard output."""
         done = self.run(*arguments, timeout=timeout)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

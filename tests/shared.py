@@ -1,4 +1,4 @@
-"""What takes seconds to make, made once for all tests of a room or for all processes of a run."""
+"""Objects that take seconds to make, made once for all tests of a room or for all processes of a run."""
 
 import fcntl
 import os

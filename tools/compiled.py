@@ -1,7 +1,7 @@
 """A combinational component as machine code: millions of vectors a second, from and into NumPy arrays.
 
 Amaranth's own simulator evaluates a few thousand vectors a second, which is enough for protocols but not for
-arithmetic. Here Yosys translates the netlist into C++ (CXXRTL), of which the host's compiler makes a shared library.
+arithmetic. Here Yosys translates the netlist into C++ (CXXRTL), and the host's compiler makes a shared library of it.
 One core does some 25 million conversions or 10 million fused steps a second: minutes for all 2^32 codes of float32.
 
     adder = Compiled(component)
@@ -32,7 +32,7 @@ from tools.yosys import run_yosys
 
 __all__ = ["Compiled", "fields", "inputs_of_top", "library", "member", "translate_rtlil"]
 
-#: Where the libraries are kept; each is named after a hash of all that went into it.
+#: The folder of the libraries; each is named after a hash of everything that went into it.
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "compiled"
 
 #: A port is passed as one of these.
@@ -42,13 +42,13 @@ WORD_BITS = 64
 class Compiled:
     """A combinational component, compiled; call it with one array per input.
 
-    The call lets other Python threads run and shares no state with other calls, so that a long run may be cut into
-    pieces for a pool of threads.
+    The call lets other Python threads run and shares no state with other calls, so a pool of threads can share a long
+    run.
 
     Parameters
     ----------
     component : wiring.Component
-        Its ports are those of its signature, the members of interfaces joined with ``__``; ports of no bits are left
+        Its ports come from its signature, with the members of interfaces joined by ``__``; ports of no bits are left
         out. A port of a struct is one word, see `fields`.
 
     Attributes
@@ -195,6 +195,6 @@ def translate_rtlil(netlist: str) -> str:
 def library(source: str, include: Path | None = None, options: Sequence[str] = ()) -> Path:
     """Return the shared library of a C++ source in `FOLDER`, compiled unless it already has been.
 
-    Parameters and errors are those of `hdl.simulation.compiling.library`.
+    Parameters and errors are as for `hdl.simulation.compiling.library`.
     """
     return compiling.library(source, FOLDER, include, options)

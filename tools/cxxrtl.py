@@ -20,7 +20,7 @@ def translate(verilog: str, top: str, folder: Path) -> str:
     top : str
         Name of the module.
     folder : Path
-        Where Yosys reads, writes and logs; it is made unless it is there.
+        The working folder of Yosys, which is created if it does not exist.
 
     Raises
     ------

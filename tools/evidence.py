@@ -100,7 +100,7 @@ def note(
     pictures: Sequence[str] = (),
     **when: Any,
 ) -> None:
-    """Store the findings of a tool's whole run, in place of earlier findings.
+    """Store the findings of a tool's whole run, and replace earlier findings.
 
     Parameters
     ----------

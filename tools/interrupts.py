@@ -58,7 +58,7 @@ def ending_on_interrupt(program: str, left: str) -> Callable[[Callable[Arguments
 
 @contextmanager
 def ended_by_interrupts(pool: Executor) -> Iterator[None]:
-    """End a pool's work when this is left by Ctrl-C or an error, and every process below this one.
+    """End a pool's work on Ctrl-C or an error, and every process below this one.
 
     A pool by itself would go on with the remaining jobs, and leave the programs that its processes have started.
     """
@@ -76,7 +76,7 @@ def ended_by_interrupts(pool: Executor) -> Iterator[None]:
 
 
 def end_with_parent() -> None:
-    """Let a process of a pool, and every process below it, end with the one that has opened the pool.
+    """Let a process of a pool, and every process below it, end with the process that opened the pool.
 
     This is the initializer of such pools. A killed process would leave them waiting for jobs for ever. Their
     server ends with the last of them.
@@ -98,7 +98,7 @@ def unheard_interrupts() -> Iterator[None]:
 
     A terminal sends it to each of them, and each would print a traceback. `ended_by_interrupts` ends them.
     """
-    # When it is started, it lets signals through again.
+    # Starting it lets signals through again, so it starts first.
     multiprocessing.resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -1,4 +1,4 @@
-"""The versions in constraints.txt: ``python -m tools.pins`` checks them, ``--renew`` writes them anew.
+"""The versions in constraints.txt: ``python -m tools.pins`` checks them, ``--renew`` rewrites them.
 
 uv resolves every extra from the public index alone. It ignores pip's and uv's settings, local wheels and further
 indexes of this machine, which a person elsewhere does not have.
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11.2", "3.12", "3.13", "3.14")
 PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "aarch64-apple-darwin")
 _MACOS = "15.0"
-# Newer versions have not been tried with everything here.
+# Newer versions have not been tested with everything here.
 _HELD_BACK = ("torch==2.13.0",)
 
 
@@ -59,7 +59,7 @@ def _pins(text: str) -> set[str]:
 def check(folder: Path = ROOT, index: Sequence[str] = ()) -> Iterator[str]:
     """Resolve every extra at once for each Python on each platform, with the versions of constraints.txt.
 
-    As every version is given, extras that resolve together also resolve one by one.
+    Every version is given, so extras that resolve together also resolve one by one.
 
     Parameters
     ----------

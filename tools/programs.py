@@ -13,7 +13,7 @@ from tools.errors import PlacementFailed, SynthesisFailed, ToolFailed, ToolMissi
 
 __all__ = ["NEXTPNR", "YOSYS", "Tool", "versions"]
 
-#: Seconds, after which a router that finds no way is ended.
+#: Seconds after which a router that finds no route is stopped.
 _LIMIT = 3600
 
 

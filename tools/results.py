@@ -41,7 +41,7 @@ class Table:
     rows : sequence of sequence of str
         Markdown, a cell for each column.
     left : int
-        How many columns are texts, from the first; the others are numbers, aligned to the right.
+        The number of columns with text, from the first; the others are numbers, aligned to the right.
     title : str
         A heading; empty for none.
     """
@@ -78,7 +78,7 @@ class Result:
     sources : mapping of str to str
         The measured sources, as `tools.sources.hash_of` takes them, with their hashes at that time.
     seconds : float
-        How long the run took; 0 if that is not known.
+        Duration of the run; 0 if unknown.
     subject, conclusion : str
         A row of the front page's table of conclusions; empty for none.
     note : str
@@ -145,7 +145,7 @@ def measured(tool: str, sources: Iterable[str], command: str | None = None, **fo
     sources : iterable of str
         The measured sources, as `tools.sources.hash_of` takes them: usually the program.
     command : str, optional
-        The command line of this process if it is not given.
+        By default, the command line of this process.
     **found
         The rest of `Result`.
 
@@ -215,7 +215,7 @@ def read(tool: str, folder: Path | None = None) -> Result:
 
 
 def earlier(tool: str, folder: Path | None = None) -> dict[str, Any]:
-    """Return the data of a kept result of the sources as they are; empty if there is none."""
+    """Return the data of a kept result with the current sources; empty if there is none."""
     try:
         result = read(tool, folder)
         return {} if result.changed else dict(result.data)

@@ -47,7 +47,7 @@ class Share:
         return self.count == 1
 
     def of(self, items: Sequence[Item]) -> list[Item]:
-        """Return one of each `count` neighbours, which are often alike; not always the same one, if they recur."""
+        """Return one of each `count` neighbours, which are often alike; its position varies, in case they recur."""
         return [each for at, each in enumerate(items) if (at + at // self.count) % self.count == self.number - 1]
 
 
@@ -58,7 +58,7 @@ def add_share(parser: argparse.ArgumentParser, items: str) -> None:
     ----------
     parser : argparse.ArgumentParser
     items : str
-        What the share is of, in the plural, for the help.
+        The plural name of the shared items, for the help.
     """
     parser.add_argument(
         "--share",

@@ -55,9 +55,9 @@ class CompiledSimulator:
     ----------
     unit : wiring.Component
     *others : Signal
-        Signals within the unit that testbenches read; they may set those that nothing drives.
+        Signals within the unit that testbenches read; they may set signals without a driver.
     is_long : bool
-        Testbenches take so many cycles, some 100,000, that the compiler should optimise the C++.
+        Whether testbenches take some 100,000 cycles, so that it pays to let the compiler optimise the C++.
 
     Raises
     ------
@@ -152,7 +152,7 @@ class Bench:
         return _PASSED
 
     def delay(self, interval: float) -> Awaitable[None]:
-        """Let signals settle; no time counts here."""
+        """Let signals settle; simulated time does not matter here."""
         del interval
         self._step()
         return _PASSED
@@ -183,7 +183,7 @@ class Bench:
 
 
 class _Passed:
-    """An awaitable that is ready: whatever the testbench waited for has happened."""
+    """An awaitable that is ready: the event that the testbench awaits has happened."""
 
     def __await__(self) -> Generator[Any, None, None]:
         yield from ()

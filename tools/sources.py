@@ -2,8 +2,8 @@
 
 The files are the closure of the program's imports, at the top of a file or inside a function, with the C++ and
 templates beside them. The program's own files do not count, nor do comments and docstrings. For the RTL, its generated
-Verilog counts: the hash changes with the Verilog of any released unit, or of the one unit measured on an FPGA. Where a
-program runs converters and cores of arithmetic alone, their files count instead, as it may run formats of no unit.
+Verilog counts: the hash changes with the Verilog of any released unit, or of the one unit measured on an FPGA. If a
+program runs only converters and arithmetic cores, their files count instead, as it may run formats that no unit has.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RELEASED = ROOT / "hdl" / "released.json"
 MEASURED = ROOT / "hdl" / "measured.json"
 _UNIT = "hdl:"
 _DIGITS = 16
-#: Arithmetic without state, and what makes or runs netlists of it: the latter does not count by itself.
+#: Arithmetic without state; and the modules that make or run netlists of it, which do not count by themselves.
 _ARITHMETIC = ("hdl.converter", "hdl.cores.", "hdl.float_shape")
 _MAKERS = ("hdl.definitions", "hdl.parameters", "hdl.pipeline", "hdl.simulation.", "hdl.verilog")
 _ON_THE_WAY = ("hdl/", "hdl.cores/")
@@ -59,7 +59,7 @@ def hash_of(source: str, root: Path = ROOT) -> str:
     ----------
     source : str
         A module, as after ``python -m``; ``golden.*`` for every module of a package; or a name from `unit_source`.
-        Imports by a name in a text are not followed: such a module is another source.
+        Imports by a name in a string are not followed: such a module is a separate source.
     root : Path
         The repository.
 
@@ -94,7 +94,7 @@ def files_of(source: str, root: Path = ROOT) -> Mapping[str, str]:
         if (module := todo.pop()) not in reached and _path(module.rstrip("/"), root):
             reached.add(module)
             todo += _reached_from(module, root)
-    # A package as a whole comes after the same on the way: it holds more.
+    # A whole package comes after the same package on the way to a module: it has more code.
     for module in sorted(reached, key=lambda module: not module.endswith("/")):
         files |= _files(module, root)
     verilog = RELEASED.relative_to(ROOT).as_posix()
@@ -112,7 +112,7 @@ def _path(module: str, root: Path) -> Path | None:
 def _reached_from(module: str, root: Path) -> frozenset[str]:
     """Return the modules that a module imports, and with a slash at the end the packages on the way to it.
 
-    Such a package is run, but the names that it hands on count only where they are used.
+    Such a package is run, but the names that it re-exports count only where they are used.
     """
     path = _path(module.rstrip("/"), root)
     if path is None or (module.startswith("hdl") and not module.startswith(_ARITHMETIC)):
@@ -152,7 +152,7 @@ def unparsed(node: ast.stmt) -> str:
 
 @cache
 def _definer(name: str, root: Path) -> str:
-    """Return the module that defines a dotted name, which packages may hand on; a package if it names one."""
+    """Return the module that defines a dotted name, which packages may re-export; a package if it names one."""
     module, *names = name.split(".")
     while names and (path := _path(module, root)) and path.name == "__init__.py":
         if _path(f"{module}.{names[0]}", root):
@@ -182,7 +182,7 @@ def _beside(package: Path) -> tuple[Path, ...]:
 
 @cache
 def _imports(path: Path, module: str) -> Mapping[str, set[str]]:
-    """Return the full names that imports of the project bind, by the local name, which functions may share."""
+    """Return the full names that imports of the project bind, by local name; functions may share a local name."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found = defaultdict[str, set[str]](set)
     for node in ast.walk(_tree(path)):
@@ -202,7 +202,7 @@ def _imports(path: Path, module: str) -> Mapping[str, set[str]]:
 
 @cache
 def _names(path: Path, module: str) -> frozenset[str]:
-    """Return the full names that a file uses of the project, such as ``golden.matmul`` and not all of `golden`."""
+    """Return the full names of the project that a file uses, such as ``golden.matmul`` and not all of `golden`."""
     imports = _imports(path, module)
     used = set(_used(_tree(path), imports))
     unused = {name for name in chain(*imports.values()) if not any(f"{each}.".startswith(f"{name}.") for each in used)}
@@ -230,7 +230,7 @@ def _is_about(node: ast.stmt) -> bool:
 
 @cache
 def code_of(path: str, text: str) -> str:
-    """Return the lines of code in a file: no comments, docstrings, empty lines or blanks at the end."""
+    """Return the lines of code in a file: no comments, docstrings, empty lines or trailing blanks."""
     lines = _C_COMMENT.sub("", text).splitlines() if path.endswith(_C) else text.splitlines()
     if path.endswith(".py"):
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -243,7 +243,7 @@ def code_of(path: str, text: str) -> str:
 
 
 def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """Yield the first and last lines of texts that stand alone: docstrings, also behind an attribute."""
+    """Yield the first and last lines of strings that stand alone: docstrings, also of attributes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, node.end_lineno or node.lineno

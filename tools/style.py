@@ -49,7 +49,7 @@ def median_and_range(
     ----------
     axes
     places : sequence of int
-        Where the samples stand on the horizontal axis.
+        The positions of the samples on the horizontal axis.
     samples : list of list of float
         The samples of each place.
     fmt : FloatFormat

@@ -1,4 +1,4 @@
-"""Amaranth's Yosys within this process: loaded once, while a separate process would load it for every call.
+"""Amaranth's Yosys within this process: loaded once; a separate process would load it for every call.
 
 Loading Yosys takes ten times as long as translating a small unit.
 """
@@ -76,7 +76,7 @@ def load() -> None:
 
 @contextmanager
 def loaded_yosys() -> Iterator[None]:
-    """Have Amaranth use the Yosys within this process as long as this lasts."""
+    """Have Amaranth use the Yosys within this process while this context is open."""
     from amaranth._toolchain.yosys import _BuiltinYosys
 
     def run(

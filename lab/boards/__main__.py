@@ -73,7 +73,7 @@ def _engine(board: str, progress: _Progress) -> tuple[Callable[..., Any], str]:
     return partial(EngineStation, **parameters), f"engine: {shape}; the driver is hdl.engine.Engine.serial"
 
 
-#: Each makes the station of a board, and what to tell about it.
+#: Each makes the station of a board, and a line about it.
 _DESIGNS = {"selftest": _self_test, "engine": _engine}
 
 

@@ -32,7 +32,7 @@ _TOOLS = {
     "ecppack": (_ECPPACK, "bitstream with ecppack"),
 }
 
-#: Lines of progress that `build` tells.
+#: Lines of progress that `build` reports.
 STEPS = 1 + len(_TOOLS)
 
 
@@ -45,7 +45,7 @@ class Bitstream:
     path : Path
         The file for the FPGA.
     wanted, achieved : float
-        Megahertz of the clock: that on the board, and the highest that nextpnr computed.
+        Megahertz of the clock: on the board, and the highest that nextpnr computed.
     cells : dict
         By type, how many are used and how many the device has.
     """
@@ -66,7 +66,7 @@ def prepare(board: str, station: Callable[..., Any], *, megahertz: float | None 
     station : callable
         As for `lab.boards.board.Top`.
     megahertz : float, optional
-        Of the clock; that of the board unless given.
+        Of the clock; the board's clock unless given.
     design : str
         Added to the names of the files, unless it is empty.
 
@@ -86,7 +86,7 @@ def prepare(board: str, station: Callable[..., Any], *, megahertz: float | None 
     return platform_of(board).prepare(
         Top(station, megahertz=megahertz),
         name=name,
-        # A clock that is missed is told here, in words; and compressed, a bitstream loads faster.
+        # `build` reports a missed clock itself, in words; and compressed, a bitstream loads faster.
         nextpnr_opts=f"--report {name}.report.json --timing-allow-fail",
         ecppack_opts="--compress",
     )
@@ -108,7 +108,7 @@ def build(
     folder : Path
         Gets every file, named after the board. A bitstream of an earlier build is removed first.
     progress : function
-        Told in a line about every step, before it starts.
+        Gets a line about every step, before it starts.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def build(
 def read_report(report: Mapping[str, Any]) -> tuple[float, float, dict[str, tuple[int, int]]]:
     """Return the megahertz wanted and achieved and the cells used and available, from nextpnr's report.
 
-    Of several clocks it is the one that is nearest to being missed.
+    Of several clocks, it takes the one with the least margin.
     """
     slowest = min(report["fmax"].values(), key=lambda clock: clock["achieved"] / clock["constraint"])
     used = {kind: (count["used"], count["available"]) for kind, count in report["utilization"].items()}

@@ -105,7 +105,7 @@ class PllSettings:
                 continue
             fitting = [output for output in _DIVIDERS if low <= wanted * output <= high]
             if fitting:
-                # In the middle of its range the oscillator is farthest from its limits.
+                # The middle setting keeps the oscillator farthest from its limits.
                 return cls(given, wanted, divider, feedback, fitting[len(fitting) // 2])
         raise ValueError(
             f"clock: got {wanted:g} MHz, must be one that a PLL makes of {given:g} MHz: {given:g} * n / m with n up to "
@@ -159,7 +159,7 @@ class Top(Elaboratable):
     station : callable
         Makes the station for a clock in hertz: a component with ``tx``, perhaps ``rx``, and four ``lamps``.
     megahertz : float, optional
-        Of the clock, made by a PLL; that of the board unless given.
+        Of the clock, made by a PLL; the board's clock unless given.
     """
 
     def __init__(self, station: Callable[..., Any], *, megahertz: float | None = None) -> None:
@@ -196,7 +196,7 @@ class Top(Elaboratable):
 
 
 def _requested(platform: Any, *resource: Any) -> Any:
-    """Return the pins of a resource, None if the board has none such."""
+    """Return the pins of a resource; None if the board lacks it."""
     try:
         return platform.request(*resource, dir="-")
     except ResourceError:

@@ -48,7 +48,7 @@ def expect(plan: Plan) -> Expectation:
             a[here], b[here], operand=plan.OPERAND, level=level, chunk=plan.chunk, return_flags=True
         )
     registers = 2 * lane + ((levels == 2) & (window >> 2 & 1 == 1))
-    # As the bytes of a result lie; no error, which would be in the two top bits of the byte of the register.
+    # The byte order of a result; no error, which would be in the two top bits of the register's byte.
     beats = np.zeros(levels.shape, [("bits", "<u4"), ("flags", "u1"), ("register", "u1"), ("window", "<u2")])
     beats["bits"], beats["flags"], beats["register"], beats["window"] = bits, flags, registers, window
     signature = sum(zlib.crc32(beat) for beat in beats.ravel()) % (1 << 32)
@@ -69,7 +69,7 @@ def _noise(plan: Plan, count: int) -> Codes:
 
 
 def _moved(states: Codes, bits: Codes) -> Codes:
-    """Return the states after as many steps as made these of the single bits."""
+    """Return the states after some steps; `bits` has the states of the single bits after the same steps."""
     moved = np.zeros_like(states)
     for place, bit in enumerate(bits):
         moved ^= (states >> np.uint32(place) & np.uint32(1)) * bit

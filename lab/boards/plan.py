@@ -16,8 +16,8 @@ class Plan:
     """The products of a round, and how their results become one signature.
 
     A round is `windows` windows. A window is one reduction of `length` products in each of `lanes` pairs of registers,
-    one product of each in turn. All results of a window are awaited before the next one starts, so that results that
-    overtake each other stay within it.
+    one product of each in turn. The next window starts only when all results of the last one have come, so results
+    overtake each other only within a window.
 
     Product number n of the round takes its operands from a linear-feedback shift register of 32 bits: ``a`` is its low
     half, ``b`` the high one. It starts at `SEED`. From one product to the next it makes 32 Galois steps to the left by
@@ -31,13 +31,13 @@ class Plan:
     3  F keeps its two top bits: zeros, infinities, NaNs and overflows among everything else
     == ==========================================================================================
 
-    Lane i of window w runs at precision level ``(i + w) mod 3``, in register 2 i, or in 2 i + 1 if the level is 2 and
-    bit 2 of w is set. Each lane thus has every level and every kind of operand with each other.
+    Lane i of window w runs at precision level ``(i + w) mod 3``. It uses register 2 i, or 2 i + 1 if the level is 2 and
+    bit 2 of w is set. So each lane has every combination of a level and a kind of operand.
 
     A result becomes 8 bytes: the bits (4, least significant first), the flags, a byte of register and error, and the
     number of the window (2, least significant first). The register has the low 6 bits of its byte. The signature is the
-    sum of the CRC-32 of all results, modulo 2**32. It does not depend on the order; the number of the window holds each
-    result in its place.
+    sum of the CRC-32 of all results, modulo 2**32. It does not depend on the order; the number of the window ties
+    each result to its window.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Plan:
     LEVELS: ClassVar[tuple[int, ...]] = LEVELS
     REGISTERS: ClassVar[int] = 16
     WINDOW_BITS: ClassVar[int] = 16
-    #: Products in a reduction at most.
+    #: The most products in a reduction.
     LONGEST: ClassVar[int] = 1024
 
     def __post_init__(self) -> None:

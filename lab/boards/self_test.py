@@ -45,7 +45,7 @@ class Products(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         plan, levels = self.plan, len(self.plan.LEVELS)
-        # A CRC over zeros is nothing but its shift register.
+        # A CRC over zeros is simply its shift register.
         m.submodules.noise = noise = Algorithm(
             crc_width=32,
             polynomial=plan.POLYNOMIAL,
@@ -115,11 +115,11 @@ class Signature(wiring.Component):
     window : unsigned, in
         Number of the window that the results belong to.
     i : stream of result beats, in
-        Not ready in one cycle of four, so that the unit is also stopped now and then.
+        Not ready in one cycle of four, so that the unit must sometimes wait.
     taken : out
         A result is being taken.
     value : unsigned(32), out
-        The signature of what has been taken.
+        The signature of all results taken so far.
     settled : out
         No result is still on its way into ``value``.
     """
@@ -172,10 +172,10 @@ class SelfTest(wiring.Component):
     expected : int
         The signature that a round must have, 32 bits.
     plan : Plan, optional
-        What a round consists of.
+        The products of a round.
     unit : component, optional
-        What is tested: a `MultiplyAccumulate` with the operands, levels and registers of `Plan`, or something with its
-        ports.
+        The unit under test: a `MultiplyAccumulate` with the operands, levels and registers of `Plan`, or a component
+        with the same ports.
     patience : int
         Cycles without a result after which a round is given up.
 
@@ -190,7 +190,7 @@ class SelfTest(wiring.Component):
     found : unsigned(32), out
         Signature of the round that ended last, from ``done`` to the start of the next round.
     passed : out
-        Whether that is the expected one. A round that was given up never passes.
+        Whether that signature is the expected one. A round that was given up never passes.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is put on a board: a design, its serial line and its lamps."""
+"""The design on a board, with its serial line and its lamps: the self-test, or a matrix engine."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Heartbeat(wiring.Component):
 
 
 class Station(wiring.Component):
-    """Run the self-test for ever; every round is followed by a line of text, and the next one awaits its end.
+    """Run the self-test for ever: send a line of text after every round, and start the next round after the line.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class EngineStation(wiring.Component):
     rx, tx : in, out
         The serial line.
     asked, answers : out
-        There is something on the line, in either direction.
+        There is traffic on the line, in either direction.
     interrupt : out
         A result waits, if the driver has enabled this.
     heartbeat : out

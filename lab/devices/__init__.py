@@ -1,4 +1,5 @@
-"""Devices whose rules are known or not, judged blind by `golden.identify`.
+"""Devices with known and unknown rules, judged blind by `golden.identify`.
 
-``python -m lab.devices`` asks each of them, compares the verdict with what is known, and counts sums and seconds.
+``python -m lab.devices`` identifies each of them, compares the verdict with the known rule, and counts the sums
+and seconds.
 """

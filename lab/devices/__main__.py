@@ -36,7 +36,7 @@ def _row(name: str, verdict: Verdict) -> tuple[str, ...]:
 
 
 def _family(given: argparse.Namespace) -> int:
-    """Judge members of the family drawn at random; print a line for each, then how many are found."""
+    """Judge members of the family drawn at random; print a line for each, then the number of those found."""
     count, total = given.family, given.total or "float32"
     if given.update_docs:
         letters = members.record(count, total, given.verify, given.jobs)
@@ -50,7 +50,7 @@ def _family(given: argparse.Namespace) -> int:
 
 
 def _devices(on_card: bool) -> dict[str, Device]:
-    """Return the devices; those of a card need PyTorch and Triton, the others the RTL and this machine's libraries."""
+    """Return the devices: those on a card need PyTorch and Triton, others the RTL and this machine's libraries."""
     if on_card:
         from lab.devices.card import DEVICES
     else:

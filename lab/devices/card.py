@@ -30,7 +30,7 @@ _DTYPES = {
     FLOAT8_E5M2: torch.float8_e5m2,
     TF32: torch.float32,  # whose last 13 bits are 0
 }
-# Name in PTX, side of the tile, products of a loop's turn, and warps.
+# Name in PTX, side of the tile, products in one pass of the loop, and warps.
 _INSTRUCTIONS = {"WGMMA": ("wgmma.mma_async.sync", 64, 64, 4), "MMA": (" mma.sync", 16, 32, 1)}
 _PROMOTED = 128  # products, as in DeepSeek-V3
 
@@ -76,7 +76,7 @@ def _tensor_core(
     half: bool = False,
     adds: bool = False,
 ) -> Array:
-    """Multiply codes with one instruction of the tensor cores, whose results are the next one's initial values.
+    """Multiply codes with one instruction of the tensor cores, each call starting from the results of the last.
 
     Parameters
     ----------
@@ -86,9 +86,9 @@ def _tensor_core(
     a, b : numpy.ndarray
         Codes of shape (M, K) and (K, N).
     half : bool
-        Whether sums are in float16, else in float32.
+        Whether sums are in float16; otherwise in float32.
     adds : bool
-        Whether every 128 products are summed from +0, and such sums added in float32.
+        Whether every 128 products are summed from +0, and these partial sums added in float32.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A device, and what is known of it."""
+"""A device, and the known facts about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Device:
-    """A device and what is known of it.
+    """A device and the known facts about it.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class Device:
         Multiplies codes, or with `values` float32 arrays.
     operand : FloatFormat
     is_of_family : bool, optional
-        Whether a `Reduction` or a `golden.Accumulator` computes it; None if nobody has said so.
+        Whether a `Reduction` or a `golden.Accumulator` computes it; None if that is unknown.
     model : Reduction or Accumulator, optional
-        The rule, where only one describes these sums.
+        The rule, if exactly one describes these sums.
     values : bool
     """
 

@@ -20,12 +20,12 @@ _CUTS = (Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD)
 
 
 def _maybe(random: np.random.Generator, low: int, high: int) -> int | None:
-    """Return None, or with the same chance a number from `low` to `high`."""
+    """Return None or a number from `low` to `high`, with equal chances."""
     return None if random.random() < 0.5 else int(random.integers(low, high + 1))
 
 
 def _sum(random: np.random.Generator, terms: int, *, is_join: bool) -> FusedSum:
-    """Return a sum of so many terms whose other parameters are drawn."""
+    """Return a sum of `terms` terms; its other parameters are drawn at random."""
     kinds = ["cut", "chain"] + (["exact"] if terms <= 2 else [])
     kind = kinds[random.integers(len(kinds))]
     modes = [Rounding.NEAREST_EVEN, *_LOSSY] + ([None] if kind == "cut" and not is_join else [])
@@ -45,14 +45,14 @@ def _sum(random: np.random.Generator, terms: int, *, is_join: bool) -> FusedSum:
 
 
 def drawn(random: np.random.Generator, operand_bits: int, total: FloatFormat = FP32) -> Accumulator:
-    """Return a member of the family, every parameter of which is drawn over its whole range.
+    """Return a member of the family, with every parameter drawn from its whole range.
 
     Parameters
     ----------
     random : Generator
     operand_bits : int
     total : FloatFormat
-        float32 or float16, with which a member neither flushes nor promotes.
+        float32 or float16; a member with float16 neither flushes nor promotes.
     """
     block = left = int(random.integers(1, _MOST_PRODUCTS + 1))
     stages = []
@@ -61,7 +61,7 @@ def drawn(random: np.random.Generator, operand_bits: int, total: FloatFormat = F
         stages.append(_sum(random, divisors[random.integers(len(divisors))], is_join=False))
         left //= stages[-1].terms
     depth, promote = _maybe(random, 1, _MOST_BLOCKS), _maybe(random, 1, _MOST_BLOCKS)
-    (of_total,) = random.spawn(1)  # whose draws leave those of the other parameters as they are
+    (of_total,) = random.spawn(1)  # its draws do not disturb the draws of the other parameters
     join = _sum(random, left + 1, is_join=True)
     is_float32 = total == FP32
     return Accumulator(
@@ -83,7 +83,7 @@ def drawn(random: np.random.Generator, operand_bits: int, total: FloatFormat = F
 
 
 def member(number: int, total: FloatFormat = FP32) -> Device:
-    """Return the device with this number and total: its rule and the format of its operands depend on nothing else."""
+    """Return the device with this number and total, which alone determine its rule and the format of its operands."""
     random = np.random.default_rng([0xFA31, number])
     bits = (8, 16)[random.integers(2)]
     rule = drawn(random, bits, total)

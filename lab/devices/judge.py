@@ -1,4 +1,4 @@
-"""A device is asked blind, and the verdict compared with what is known of it."""
+"""Identify a device blind, and compare the verdict with the known facts about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEW_SUMS, _LENGTHS = 4096, (1, 6, 33, 130, 700)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `golden.identify` said of a device.
+    """The verdict of `golden.identify` on a device.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class Verdict:
     is_wrong : bool
         Whether it gave a model that does not compute the device's sums.
     is_missed : bool
-        Whether it gave none for a device of the family.
+        Whether it gave no model for a device of the family.
     sums, calls : int
-        How many the device was asked for.
+        Sums and calls that identification took.
     seconds : float
-        How long identification took, the device's own time included.
+        Duration of the identification, the device's time included.
     """
 
     found: Identified

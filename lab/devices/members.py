@@ -1,4 +1,4 @@
-"""Members of the family, judged blind by number; a record that is stopped goes on where it was."""
+"""Members of the family, judged blind by number; an interrupted record continues where it stopped."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["KINDS", "TOOL", "earlier", "judge", "record", "table"]
 
 TOOL = "family"
 SOURCES = ("lab.devices",)
-#: Verdicts, by the letter that the record has for each member: a capital where it was judged again.
+#: Verdicts, by the letter in the record of a member: a capital if the member was judged again.
 KINDS = {"f": "found", "n": "not found", "r": "refused", "w": "wrong model"}
-# Sums of verification where fewer gave a wrong model: as many as `golden.identify` takes unless told otherwise.
+# Sums of verification after fewer sums gave a wrong model: the default of `golden.identify`.
 _AGAIN = 1_000_000
 _AT_ONCE = 20  # members between two records
 _LISTED = 40  # members that a row of the table names
@@ -38,7 +38,7 @@ def _judged(number: int, total: str, verify: int) -> tuple[str, str]:
         verdict = judged(device, verify=verify)
         if verdict.is_wrong and verify < _AGAIN:
             verdict, is_again = judged(device, verify=_AGAIN), True
-    except ValueError as error:  # no format of results has the codes of a machine that loses single products
+    except ValueError as error:  # a machine that loses single products gives codes that no format of results has
         return "r", str(error)
     letter = "w" if verdict.is_wrong else "n" if verdict.is_missed else "f"
     again = f", after a wrong model with {verify:,} sums of verification" if is_again else ""
@@ -51,7 +51,7 @@ def judge(first: int, count: int, total: str, verify: int, jobs: int) -> Iterato
     Parameters
     ----------
     first, count : int
-        The number of the first member, and of the one behind the last.
+        The number of the first member, and the number after the last one.
     total : str
         Format of the totals.
     verify : int
@@ -70,7 +70,7 @@ def judge(first: int, count: int, total: str, verify: int, jobs: int) -> Iterato
 
 
 def earlier(verify: int) -> Verdicts:
-    """Return the verdicts of a kept record of the same source and verification, by format of the totals."""
+    """Return the verdicts of a kept record with the same source and verification, by format of the totals."""
     data = results.earlier(TOOL)
     return dict(data["verdicts"]) if data.get("verify") == verify else {}
 
@@ -88,7 +88,7 @@ def table(verdicts: Verdicts) -> Table:
 
 
 def record(count: int, total: str, verify: int, jobs: int) -> str:
-    """Judge the members that a kept record lacks; keep and publish it again and again. Return all letters."""
+    """Judge the members that a kept record lacks; keep and publish it every few members. Return all letters."""
     verdicts = earlier(verify)
     note = results.read(TOOL).note if verdicts else ""  # on the machines of earlier verdicts
     letters = verdicts.get(total, "")

@@ -1,4 +1,4 @@
-"""Measure how much of the array's peak products of matrices reach on the simulated engine."""
+"""Measure the share of the array's peak that products of matrices reach on the simulated engine."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _HEADINGS = (
     "KB read",
     "written",
 )
-#: Of every bus and every latency; 64 x 64 x 64 is a layer of the digits' MLP with 64 images.
+#: Sizes for every bus and every latency; 64 x 64 x 64 is a layer of the digits' MLP with 64 images.
 _EVERYWHERE = ((64, 64, 64), (128, 128, 128))
-#: Of the last bus and the last latency alone, for they take minutes; the second half has layers of GPT-2 for 16 tokens.
+#: Sizes for the last bus and latency only, as they take minutes; the second half are layers of GPT-2 for 16 tokens.
 _ONCE = ((256, 256, 256), (512, 512, 512), (16, 768, 768), (16, 2304, 768), (16, 768, 3072))
 
 
@@ -82,7 +82,7 @@ def runs(
     buses, latencies : sequence of int
         Bits; cycles to the first answer of the memory.
     reads : int
-        Bursts that the engine and its memory have on their way.
+        Bursts that the engine and its memory have in flight.
     """
     chance = np.random.default_rng(0)
     for bus in buses:

@@ -23,7 +23,7 @@ _COMMENT = re.compile(r"//.*$", re.MULTILINE)
 
 
 def compare(before: str, after: str) -> tuple[str, str]:
-    """Compare two texts of Verilog; return the proven relation, and the difference or doubt. One of them is empty."""
+    """Compare two texts of Verilog; return the proven relation, and the difference or doubt; one is empty."""
     if _COMMENT.sub("", before) == _COMMENT.sub("", after):
         return "identical but for comments", ""
     found = difference(unit_of_verilog(before), unit_of_verilog(after))

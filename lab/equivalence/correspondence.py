@@ -1,10 +1,10 @@
-"""Proof that two units give the same in every cycle, by the registers that hold the same in both.
+"""Proof that two units give the same outputs in every cycle, by registers with equal values in both.
 
-Registers that a simulated run has never seen to differ are taken to be the same, in classes, be they of one unit or of
-both. Induction decides: if the registers of every class are the same in one cycle, they are the same in the next one.
-A class for which that does not follow is split, and all are tried again. The classes left are proven, because every
-register of a class starts with the same value. Where the units are built alike, the next values are the same gates and
-there is nothing to decide; a SAT solver decides the others.
+Registers that never differ in a simulated run form classes, within one unit or across both, and are assumed equal.
+Induction decides: if the registers of every class are equal in one cycle, they must be equal in the next one.
+A class for which this fails is split, and all classes are checked again. The remaining classes are proven, because all
+registers of a class start with the same value. Where the units have the same structure, the next values are the same
+gates and there is nothing to decide; a SAT solver decides the others.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Correspondence:
                     return self._outputs(graph, question, *outputs)
 
     def _split_by_chance(self) -> bool:
-        """Split classes whose registers differ behind a random state in which all registers of a class are the same."""
+        """Split classes whose registers differ after a random state in which all registers of a class are equal."""
         held = random_words(self._rng, count=self._count)
         held[0], held[1] = 0, ~np.uint64(0)
         given = {name: random_words(self._rng)[0] for name in self._units[0].inputs}
@@ -94,7 +94,7 @@ class _Correspondence:
         return self._count > before
 
     def _split(self, graph: Aig, question: Question, following: Sequence[int]) -> int | None:
-        """Split the classes whose registers may become different; return how many, None if the solver gave up."""
+        """Split the classes whose registers may become different; return their number, None if the solver gave up."""
         splits = 0
         while True:
             claims = list(self._claims(graph, following))
@@ -114,7 +114,7 @@ class _Correspondence:
             splits += len(fresh)
 
     def _claims(self, graph: Aig, following: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        """Yield class, next value and what must never be, for the next values in a class that are other gates."""
+        """Yield class, next value and the edge that must stay false, for each next value that is another gate."""
         first: dict[int, int] = {0: FALSE, 1: TRUE}
         known: set[tuple[int, int]] = set()
         for number, edge in zip(self._classes, following, strict=True):

@@ -1,4 +1,4 @@
-"""Two units side by side on random inputs: which registers are never seen to differ, whether an output does."""
+"""Two units side by side on random inputs: which registers never differ, and whether an output does."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Seen:
     Parameters
     ----------
     traces : tuple of list of int
-        For each unit, a number for each register: the same if two registers held the same in every cycle.
+        For each unit, a number for each register: equal numbers if two registers were equal in every cycle.
     constants : tuple of int
         The numbers of a register that was always 0, and always 1.
     difference : str
-        The first output that differed, and in which cycle, or nothing.
+        The first output that differed, and its cycle; empty if none did.
     """
 
     traces: tuple[list[int], list[int]]
@@ -71,7 +71,7 @@ def _given(rng: np.random.Generator, name: str) -> NDArray[np.uint64]:
 
 
 class Machine:
-    """A unit on as many inputs as a plane has bits."""
+    """A unit that runs on many inputs at once: one for each bit of a plane."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit, gates = unit, unit.gates
@@ -86,7 +86,7 @@ class Machine:
         self.following(given, self._next)
 
     def following(self, given: dict[str, NDArray[np.uint64]], held: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """Return the values of the registers behind a cycle, from the values in it."""
+        """Return the values of the registers after a cycle, from the values in that cycle."""
         self._values[self._register] = held
         for name, net in self._unit.inputs.items():
             self._values[net] = given[name]

@@ -12,7 +12,7 @@ from lab.netlists.yosys import run_yosys
 
 __all__ = ["Unit", "unit_of_verilog"]
 
-#: Memories become registers, words become gates. Nothing here optimises registers away.
+#: Memories become registers, words become gates. No step optimises registers away.
 _SCRIPT = (
     "read_verilog unit.v; hierarchy -auto-top; proc; flatten -noscopeinfo; opt_expr; opt_clean; "
     "memory -nomap; memory_map; opt_expr; opt_merge; opt_clean; dffunmap; opt_expr -full; opt_clean; "

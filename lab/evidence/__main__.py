@@ -37,7 +37,7 @@ def _table(found: dict[str, list[Record]], results: dict[str, Result]) -> Table:
 
 @ending_on_interrupt("lab.evidence", "each page is whole, run it again")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return 1 if something is known to be wrong."""
+    """Run the command line; return 1 if a finding is wrong."""
     parser = argparse.ArgumentParser(
         prog="python -m lab.evidence", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -37,7 +37,7 @@ class Run:
 
     @property
     def by_hand(self) -> bool:
-        """Whether the command needs more than it says, such as a file."""
+        """Whether the command needs something that is not in it, such as a file."""
         return not self.command.startswith(("make ", "python -m ")) or "FILE" in self.command
 
 

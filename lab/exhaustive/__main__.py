@@ -9,8 +9,8 @@ Groups of checks:
 - rounded-steps: fused steps in every rounding mode, of a tiny format on all operands, of cbfloat16 on 10^6 biased ones.
 - steps: fused steps of the formats in use, on 10^8 biased operands each. They take minutes, and run only on request.
 
-The findings of each check are kept in build/exhaustive when it ends. A run that was interrupted goes on where it
-stopped, unless the source has changed; --anew begins again.
+The findings of each check are kept in build/exhaustive when it ends. An interrupted run continues where it stopped,
+unless the source has changed; --anew starts from the beginning.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _groups() -> dict[str, list[Check]]:
     }
 
 
-#: Characters in a line, unless a terminal says.
+#: Characters in a line, unless a terminal sets its width.
 _FILE_WIDTH = 130
 
 #: The module of each group, the part that it judges, the means, and the limits of the evidence.
@@ -149,7 +149,7 @@ def _report(findings: Sequence[Finding], console: Console) -> None:
 
 
 def _note(findings: Sequence[Finding], groups: Mapping[str, Sequence[Check]]) -> list[str]:
-    """Leave the counts of the groups whose checks are all known, and return their names as tools."""
+    """Write the counts of the groups whose checks are all known, and return their names as tools."""
     found = {finding.outcome.check.name: finding for finding in findings}
     tools = []
     for group, checks in groups.items():
@@ -171,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser(list(_groups()))
     given = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
-    # The pieces run side by side, so that one thread for each call is enough.
+    # The pieces run side by side, so one thread for each call is enough.
     with kernels.use(given.path, threads=1):
         groups = _groups()
         chosen = _chosen(given.checks, groups, parser)

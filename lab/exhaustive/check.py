@@ -42,7 +42,7 @@ def compare_bits(label: str, inputs: NDArray, got: NDArray, wanted: NDArray) -> 
 
 
 def compare_operands(label: str, operands: Sequence[NDArray], got: NDArray, wanted: NDArray) -> Comparison:
-    """Compare the codes that several operands gave together; otherwise as `compare_bits`."""
+    """Compare the codes that several operands gave together; apart from that, as `compare_bits`."""
     shape = operands[0].shape
     if got.shape != shape:
         raise ValueError(f"got: got shape {got.shape}, must be that of inputs, {shape}")
@@ -73,7 +73,8 @@ class Check:
     prepare : callable
         ``prepare()`` is called once, before the first comparison, to build the unit under test.
     by_processes : bool
-        Whether processes compare: for calls that hold Python's lock most of the time, as casts of ml_dtypes do.
+        Whether processes compare instead of threads: for calls that mostly hold Python's lock, such as casts of
+        ml_dtypes.
     """
 
     name: str
@@ -100,7 +101,7 @@ class Checked:
 
     @property
     def complete(self) -> bool:
-        """Whether as many inputs were compared as there are."""
+        """Whether every input was compared."""
         return self.count == self.check.total
 
     @property
@@ -113,7 +114,7 @@ def run(check: Check, jobs: int, advance: Callable[[int], object] = lambda _: No
     """Run a check on some threads or processes; `advance` takes the number of inputs after each piece."""
     check.prepare()
     pool: Executor
-    if check.by_processes:  # copies of this process, which share all that `prepare` has made
+    if check.by_processes:  # copies of this process, which share everything that `prepare` has built
         with ProcessPoolExecutor(jobs, get_context("fork"), _take, (check,)) as pool, ended_by_interrupts(pool):
             return _collect(check, pool, _compare, 4 * jobs, advance)
     with ThreadPoolExecutor(jobs) as pool, ended_by_interrupts(pool):

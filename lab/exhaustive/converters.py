@@ -31,7 +31,7 @@ class _Converter:
             raise RuntimeError(f"{self.label}: got {self.netlist.constants}, must always be ready, its output valid")
 
     def compare_float32(self, start: int, stop: int) -> Comparison:
-        """Compare within one exponent field: in one compiled loop, and if anything differs, once more to see it."""
+        """Compare within one exponent field: in one compiled loop, and again in Python to show any difference."""
         alike = count_alike(start, stop, self.destination, self.netlist)
         if alike == stop - start:
             return Comparison(alike)

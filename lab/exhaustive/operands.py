@@ -1,4 +1,4 @@
-"""Operands of a fused step: all of them, or a sample that meets the edges more often than chance has it."""
+"""Operands of a fused step: all of them, or a sample that meets the edge cases more often than chance would."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -52,7 +52,7 @@ def drawn_operands(operand: FloatFormat, accumulator: FloatFormat, count: int, s
 
 
 def all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Operands:
-    """Return a function that makes the triples (a, b, acc) in a range of all of them."""
+    """Return a function that makes the triples (a, b, acc) in a range, from the list of all triples."""
 
     def operands(start: int, stop: int) -> Sequence[NDArray]:
         index = np.arange(start, stop, dtype=np.uint32)
@@ -65,6 +65,6 @@ def all_operands(operand: FloatFormat, accumulator: FloatFormat) -> Operands:
 
 
 def biased_operands(operand: FloatFormat, accumulator: FloatFormat) -> Operands:
-    """Return a function that draws the triples in a range of a sample by `drawn_operands`."""
+    """Return a function that draws the triples in a range of a sample, with `drawn_operands`."""
     # The place in the sample is the seed, so that a difference can be repeated.
     return lambda start, stop: drawn_operands(operand, accumulator, stop - start, start)

@@ -3,7 +3,7 @@
 `round_float32` is the same in C++ (rounding.cpp), with the flags, and ten times as fast.
 
 All float32 values of one sign and one exponent field have the lowest kept digit at the same place. Their codes are then
-a quotient, rounded to even, plus a constant, and the fields themselves decide which that is.
+a quotient, rounded to even, plus a constant, which depends on the field alone.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ TINY = (
     (_E3M3, FloatFormat("e4m9", 4, 9)),
 )
 
-#: The core of the generated units, whose formats are chosen at run time, and the pairs that it has.
+#: The core of the generated units, whose formats are chosen at run time, and its pairs of formats.
 _SHARED = StepFormats(HALF_FORMATS, (*HALF_FORMATS, FP32))
 MODES = tuple((fmt, accumulator) for fmt in _SHARED.operands for accumulator in (fmt, FP32))
 

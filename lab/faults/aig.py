@@ -1,4 +1,4 @@
-"""And-inverter graphs, and what a SAT solver is told of them."""
+"""And-inverter graphs, and a SAT solver that gets the parts of them that a question needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Aig:
         self._known: dict[tuple[int, int], int] = {}
 
     def free(self) -> int:
-        """Return a new node that may be anything."""
+        """Return a new node with any value."""
         self.inputs.append((-1, -1))
         return 2 * (len(self.inputs) - 1)
 
@@ -83,13 +83,13 @@ class Aig:
 
 
 class Question:
-    """A solver that knows as much of a graph as it has been asked about.
+    """A solver that knows only the part of a graph that its questions needed so far.
 
     Parameters
     ----------
     graph : Aig
     conflicts : int
-        Number after which it gives up.
+        Number of conflicts after which it gives up.
     """
 
     def __init__(self, graph: Aig, conflicts: int) -> None:
@@ -110,7 +110,7 @@ class Question:
         self._solver.add_clause([self._literal(edge) for edge in edges])
 
     def possible(self, edges: Sequence[int]) -> list[bool] | None:
-        """Tell which of these are true in a case in which at least one is; an empty list if there is no such case.
+        """Find a case in which at least one of these is true, and tell which are; an empty list if there is no case.
 
         None if the solver gave up.
         """

@@ -29,7 +29,7 @@ __all__ = ["SEEDS", "TARGETS", "Batch", "Fate", "Judged", "Target", "batches", "
 SEEDS = (1,)
 #: Seed of the choice of faults.
 _CHOICE = 1
-#: Cycles of each scenario that conjectures are tried on, and cycles of which guards are kept.
+#: Cycles of each scenario that test the conjectures, and cycles for which the guards are kept.
 _TRIED, _KEPT = 300, 1
 #: Seconds for one fault by induction.
 _SECONDS = 1.5
@@ -55,7 +55,7 @@ class Target:
     count : int
         Faults that it gets.
     files : tuple of str
-        Where they lie, below ``hdl``; ``*`` stands for anything.
+        Their files, below ``hdl``; ``*`` matches anything.
     """
 
     unit: str
@@ -90,7 +90,7 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Batch:
-    """As many faults as are simulated at once.
+    """The faults that are simulated together.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def scenarios_of(unit: Unit, seed: int) -> list[Scenario]:
 
 
 def _simulate(work: _Work, seed: int) -> int:
-    """Run the unit's scenarios on all faults that nothing has been found of; return the cycles."""
+    """Run the unit's scenarios on all faults without a verdict; return the cycles."""
     numbers = [number for number in work.open if number not in work.gates.looped]
     if not numbers:
         return 0

@@ -1,11 +1,11 @@
-"""Is a change none? Proof by induction that a faulty unit and the right one give the same, cycle by cycle.
+"""Does a fault change anything? Proof by induction that a faulty unit and the right one agree, cycle by cycle.
 
-Both start alike and get the same inputs, any at all. There are conjectures about every bit of state: it is the same in
-both units, or it is the same whenever some bit of the right unit is set, or is not. (A datum, for example, is the same
-whenever its valid bit is set.) Conjectures that a simulated run contradicts are dropped first. Then those are dropped
-that do not follow, one cycle later, from all others. The rest holds for ever. A register of the right unit that never
-leaves its power-up value counts as that constant. If ready and valid of the output are the same, and the output where
-it is valid, no observer can distinguish the units.
+Both units start in the same state and get the same inputs, which may be any. There are conjectures about every bit of
+state: it is equal in both units, or it is equal whenever some bit of the right unit is set, or is clear. (A datum, for
+example, is equal whenever its valid bit is set.) First the proof drops the conjectures that a simulated run
+contradicts, then those that do not follow, one cycle later, from all others. The rest holds for ever. A register of the
+right unit that never leaves its power-up value counts as that constant. If ready and valid of the output are equal, and
+the output is equal while valid, no observer can distinguish the units.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tools.sliced.gates import ONE
 
 __all__ = ["Conjectures", "Guard", "Pair"]
 
-#: A register, by its place among them, and the value that makes the guard true.
+#: A register, by its index, and the value that makes the guard true.
 Guard = tuple[int, bool]
 
 
 @dataclass
 class Conjectures:
-    """The classes that a simulated run leaves undecided, for one fault.
+    """The conjectures that a simulated run leaves open, for one fault.
 
     Parameters
     ----------
     same : array of bool
-        For each register: it was the same in every cycle.
+        For each register: it was equal in every cycle.
     guarded : array of bool
-        For each guard and register: it was the same whenever the guard was true.
+        For each guard and register: the register was equal whenever the guard was true.
     """
 
     same: NDArray[np.bool_]
@@ -53,11 +53,11 @@ class Pair:
     wires : Wires
     guards : sequence of Guard
     invariants : collection of (Guard, Guard)
-        What is known of the right unit: one of the two is always true.
+        Known facts about the right unit: one of the two guards is always true.
     conflicts : int
         How hard the solver tries to answer one question.
     seconds : float
-        How long one fault may take.
+        Time limit for one fault.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class Pair:
         self._find_constants()
 
     def _find_constants(self) -> None:
-        """Put the power-up value for every register of the right unit that never leaves it, as gates alone show.
+        """Replace every register of the right unit that never leaves its power-up value, as gates alone show.
 
-        All are taken for such; those that then get another value are not, and so on until nothing changes.
+        At first every register counts as constant; those that would get another value are dropped, until none does.
         """
         free = {q: self._right[q] for q in self._q}
         constants = dict(zip(self._q, (TRUE if one else FALSE for one in self._gates.registers[:, 2]), strict=True))
@@ -121,7 +121,7 @@ class Pair:
     def _settle(
         self, question: Question, faulty: list[int], same: NDArray[np.bool_], guarded: NDArray[np.bool_]
     ) -> str:
-        """Drop what does not follow."""
+        """Drop the conjectures that do not follow."""
         claims = self._claims(faulty, same, guarded)
         dropped = False
         while True:
@@ -141,7 +141,7 @@ class Pair:
     def _claims(
         self, faulty: list[int], same: NDArray[np.bool_], guarded: NDArray[np.bool_]
     ) -> list[tuple[int | None, int, int]]:
-        """Return guard, register and what must never be, for every conjecture about the next cycle."""
+        """Return guard, register and the edge that must stay false, for every conjecture about the next cycle."""
         claims: list[tuple[int | None, int, int]] = []
         for at, net in enumerate(self._d):
             differs = self._graph.differ(self._right[net], faulty[net])

@@ -18,7 +18,7 @@ from tools.sliced.gates import Cells, cells_of, in_order
 
 __all__ = ["Gates", "gates_of", "lower", "read"]
 
-#: What a dropped fault leaves of the multiplexer that it selected.
+#: The gate that replaces a multiplexer when its fault is dropped.
 _USUAL = "$_BUF_"
 _SCRIPT = (
     "read_json in.txt; hierarchy -top top; flatten -noscopeinfo; memory_map; opt_expr; opt_merge; opt_clean; "
@@ -37,14 +37,15 @@ class Gates:
     ports : dict of str to list
         The nets of each port, lowest bit first.
     selects : dict of int to int
-        The net that selects each fault. Faults that formed a loop of gates have none; nor have those without effect.
+        The net that selects each fault. Faults that formed a loop of gates have none, and neither do those without
+        effect.
     looped : frozenset of int
         Faults that were left out because they would make such a loop.
     registers : array of (Q, D, power-up value)
     unset : list of str
         Names of registers without a value at power-up; they start with 0.
     names : list of str
-        Of each register the name of the shortest word that it is in, if that is one bit; else nothing.
+        For each register, the name of the shortest word that contains it, if that word has one bit; otherwise empty.
     gates : array of (kind, A, B, S), of the nets from ``nets - len(gates)`` on
     """
 
@@ -89,7 +90,7 @@ def read(module: dict[str, Any], suspects: Collection[int] = ()) -> Gates:
     sources += [*selects.values(), *(q for q, _ in registers)]
     used = {pin for _, pins in cells.values() for pin in pins} | {d for _, d in registers}
     used |= {net for bits in ports.values() for net in bits}
-    # What nothing drives reads 0, as does "x".
+    # A net without a driver reads 0, and so does "x".
     floating = sorted(used - set(sources) - set(cells) - {"0", "1"}, key=str)
     ordered = in_order(cells, [*sources, *floating])
     number = ordered.number
@@ -120,7 +121,7 @@ def read(module: dict[str, Any], suspects: Collection[int] = ()) -> Gates:
 
 
 def _cut_loops(cells: Cells, fault_of: dict[int, int], suspects: Collection[int]) -> set[int]:
-    """Leave out faults that make gates wait for themselves; return which."""
+    """Leave out faults that make gates wait for themselves; return the faults left out."""
     looped: set[int] = set()
     while True:
         try:

@@ -21,12 +21,12 @@ from tools.sliced.gates import ZERO, circuit, compiled, planes
 __all__ = ["COPIES", "Cause", "Machine", "Wires"]
 
 COPIES = 512
-#: Cycles after which copies that are slower than the unit itself are given up: a multiple of its own, and some more.
+#: A copy may take this multiple of the unit's own cycles, plus some more. Then it is given up.
 _SLOWER, _MORE = 50, 5000
 
 
 class Cause(IntEnum):
-    """By what a copy was told; as in planes.cpp."""
+    """How a copy was caught; as in planes.cpp."""
 
     SAME = 0
     WRONG = 1
@@ -62,7 +62,7 @@ class Wires:
 
     @classmethod
     def of(cls, ports: Mapping[str, list[int]], *, axi_stream: bool) -> Wires:
-        """Return those of a unit, as `sim.bench.shell` connects them."""
+        """Return the wires of a unit, as `sim.bench.shell` connects them."""
         chunk = ports.get("chunk", [])
         if axi_stream:
             inputs, outputs = (
@@ -109,15 +109,15 @@ class Machine:
     gates : Gates
     port : Port
     copies : dict of int to int
-        Which copy has which fault: copy by number of the fault.
+        The copy of each fault, by the number of the fault.
     axi_stream : bool
 
     Attributes
     ----------
     caught : array of int
-        For each copy by what it has been told, see `Cause`.
+        For each copy, how it was caught: see `Cause`.
     cycles : int
-        Simulated so far.
+        Cycles simulated so far.
     """
 
     def __init__(self, gates: Gates, port: Port, copies: Mapping[int, int], *, axi_stream: bool = False) -> None:
@@ -160,9 +160,9 @@ class Machine:
         Parameters
         ----------
         guards : sequence of (int, bool)
-            Registers, by their place in `Gates.registers`, and the value that makes the guard true.
+            Registers, by their index in `Gates.registers`, and the value that makes the guard true.
         most : int
-            Cycles of which the guards themselves are kept.
+            Cycles for which the guards themselves are kept.
         """
         registers = len(self._registers)
         pairs = np.array([(self._registers[register, 0], value) for register, value in guards], np.uint32)
@@ -185,24 +185,24 @@ class Machine:
         return bits[:, : self._differed.shape[0] - 1].astype(np.bool_)
 
     def run(self, scenario: Scenario, *, cut: int = 0) -> None:
-        """Power all copies up and run a scenario, reset by reset, for those that have not been told yet.
+        """Power all copies up and run a scenario, reset by reset, for those that have not been caught yet.
 
         Parameters
         ----------
         scenario : Scenario
         cut : int
-            If it is not 0: run at most this number of cycles of each episode, and ignore answers.
+            If it is not 0, run at most this number of cycles of each episode, and ignore answers.
 
         Raises
         ------
         RuntimeError
-            If the unit itself does not give what it should.
+            If the unit itself gives a wrong result.
         """
         if not len(scenario.answers):
             raise ValueError(f"scenario: got no answers in {scenario.name}, must have some: nothing would be compared")
         self._code.power_up(self._machine)
         self._code.reset(self._machine, 3)
-        # Cut off, it says nothing of answers.
+        # A scenario that is cut off does not judge answers.
         caught = self.caught.copy() if cut else self.caught
         for episode in range(len(scenario.episodes)):
             self._episode(scenario, episode, cut, caught)

@@ -1,7 +1,7 @@
 """Do the proofs of `lab.proofs` refute a fault? They are asked about units with the same fault in the same line.
 
 Each proof has its netlist: a core, or a smaller unit. There the fault goes into the cell that corresponds to the cell
-in the unit. It comes from the same line of `hdl`, and is the same one among the cells of its type there.
+in the unit. Both come from the same line of `hdl`, and have the same index among the cells of their type on that line.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _OF_FILE = (
     ("vector/*", _VECTOR),
     ("axi_stream.py", ("axi_stream/configurable/bitwuzla",)),
 )
-#: Of these the proofs say all that there is to say, at their own formats.
+#: The proofs specify these files completely, at their own formats.
 _WHOLE = ("cores/*",)
 _FORMATS = (CBFLOAT16,)
-#: Of these both sides are netlists, and have the fault: that they agree says nothing by itself.
+#: In these proofs both sides are netlists, and both have the fault, so their agreement alone shows nothing.
 _BESIDE_ITSELF = "lane/"
 
-#: Files that have no say in what becomes of a fault.
+#: Files that do not influence the verdict on a fault.
 _AFTERWARDS = ("reasons.py", "report.py")
 
 
@@ -116,13 +116,13 @@ def _catalogue() -> tuple[Proof, ...]:
 def judge_batch(batch: Batch, *, proof_seconds: int) -> tuple[list[Judged], int, float]:
     """Return the verdicts on a batch, the cycles simulated and the processor seconds spent.
 
-    Verdicts that the same sources gave before are found again.
+    Verdicts that the same sources gave before are read again.
 
     Parameters
     ----------
     batch : Batch
     proof_seconds : int
-        Limit of each proof; 0 asks none.
+        Limit of each proof; with 0, no proof runs.
     """
     key = hashlib.sha256(f"{_sources()} {batch} {proof_seconds}".encode()).hexdigest()[:32]
     kept = FOLDER / "judged" / f"{key}.pickle"
@@ -179,7 +179,7 @@ def try_proofs(judged: Judged, limit: int = 60) -> tuple[Judged, float]:
 
 
 def _say_all(judged: Judged, proven: Sequence[str]) -> bool:
-    """Return whether the proofs that go through leave nothing open; they speak of their own formats only."""
+    """Return whether the proofs that go through leave nothing open; they cover only the formats in `_FORMATS`."""
     operands = UNITS[judged.unit].arguments.get("operands", _FORMATS)
     is_whole = any(fnmatchcase(judged.fault.file, pattern) for pattern in _WHOLE)
     is_specified = any(not name.startswith(_BESIDE_ITSELF) for name in proven)
@@ -209,7 +209,7 @@ def faulty(fault: Fault | None) -> Iterator[None]:
     write_netlist = yosys.write_netlist
     with (
         patch.object(yosys, "rtlil_of", locked),
-        # Yosys reads JSON in place of RTLIL and Verilog.
+        # Yosys reads JSON instead of RTLIL and Verilog.
         patch.object(yosys, "to_verilog", lambda component, name: text(component)),
         patch.object(yosys, "write_netlist", written),
     ):

@@ -10,7 +10,7 @@ __all__ = ["REASONS", "reason_of"]
 
 _NO_OPERATION = "data of a place that holds no operation after a reset: nothing reads it"
 
-#: Unit, file, kind and words of faults, ``*`` for anything; and the reason. The first row that fits counts.
+#: Unit, file, kind and words of faults, where ``*`` matches anything; and the reason. The first matching row counts.
 REASONS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "*",
@@ -104,7 +104,7 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
     ("vector_mac*", "vector/group.py", "reset", "packed_*", _NO_OPERATION),
     ("*", "mac/chunks.py", "reset", "a register *", _NO_OPERATION),
     ("*", "mac/operands.py", "reset", "held.*", _NO_OPERATION),
-    # Of a rank the name of the first field stands for all: bits 0 to 3 are the register, others are no data.
+    # The name of the first field stands for a whole rank: bits 0 to 3 are the register, the others are not data.
     ("*", "mac/operation.py", "reset", "*.register* bit [0-3]", _NO_OPERATION),
     ("*", "mac/results.py", "reset", "behind_pack.*", _NO_OPERATION),
     ("*", "mac/issue.py", "reset", "held.*", _NO_OPERATION),

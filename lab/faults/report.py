@@ -30,7 +30,7 @@ def _score(judged: Iterable[Judged]) -> str:
     counts = Counter(one.verdict for one in judged)
     told = counts[Fate.SIMULATION] + counts[Fate.PROOF]
     real = told + counts[Fate.OPEN]
-    # Cut off, not rounded: 100 % is all of them.
+    # Rounded down: 100 % means all of them.
     return f"{1000 * told // real / 10} %" if real else "-"
 
 

@@ -31,7 +31,7 @@ def _blocks(element: str, **others: str) -> dict[str, str]:
     return {f"model.blocks.{key}": value for key, value in given.items()}
 
 
-#: The compared runs: what is set in ``trainer.init``.
+#: The compared runs: their settings in ``trainer.init``.
 CASES: dict[str, dict[str, str]] = {
     "fp32 of PyTorch": {"precision.enabled": "false"},
     "`cbfloat16`": {},

@@ -40,7 +40,7 @@ def train(
     seed: int,
     watch: Callable[[nn.Module], None] | None = None,
 ) -> None:
-    """Train by plain gradient descent, where no adaptive step size makes up for lost gradients.
+    """Train by plain gradient descent, in which no adaptive step size makes up for lost gradients.
 
     Parameters
     ----------

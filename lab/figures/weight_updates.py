@@ -1,6 +1,6 @@
 """Small updates of weights in 16 bits: lost to rounding to nearest, kept on average by stochastic rounding.
 
-A weight of 1 is moved by plain descent, by the same small step again and again. It is kept in float32, and in 16-bit
+Plain descent moves a weight of 1 by the same small step again and again. The weight is kept in float32, and in 16-bit
 formats by `golden.torch.optim.keep_weights`, rounded to nearest and rounded stochastically.
 """
 

@@ -132,7 +132,7 @@ def _update_docs(newer: Report) -> None:
 
 
 def _write_sources() -> None:
-    """Write the hashes of the Verilog that every released and every measured unit has now."""
+    """Write the hashes of the current Verilog of every released and every measured unit."""
     kept = {unit.name: hashlib.sha256(to_verilog(unit.build(), unit.name).encode()) for unit in released()}
     _write_hashes(RELEASED, {name: found.hexdigest()[:32] for name, found in kept.items()})
     units, now = catalogue(), {}
@@ -148,12 +148,12 @@ def _write_hashes(path: Path, hashes: Mapping[str, str]) -> None:
 
 
 def _families(given: argparse.Namespace) -> list[str]:
-    """Return the technologies to measure in.
+    """Return the technologies in which to measure.
 
     Raises
     ------
     ValueError
-        If a file of standard cells is missing, or has no use.
+        If a file of standard cells is missing, or is given without a use for it.
     """
     others = [name for name in FAMILIES if name != "ecp5"]
     chosen = [*others, *(["asic"] if given.liberty else [])] if given.family == "all" else [given.family]
@@ -254,7 +254,7 @@ def _show(reports: Mapping[str, Report], given: argparse.Namespace) -> None:
 def _update_technologies(reports: Mapping[str, Report], given: argparse.Namespace) -> None:
     names = {result.name for report in reports.values() for result in report.results}
     sources = {name: source_of(build) for name, build in catalogue().items() if name in names}
-    # A path of this machine says nothing elsewhere.
+    # A path on this machine means nothing elsewhere.
     command = results.command_line().replace(str(given.liberty), "FILE")
     publish(technologies.publishable(reports, sources, catalogue(), command))
 

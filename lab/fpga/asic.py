@@ -56,7 +56,7 @@ def estimate(
 ) -> Result:
     """Map a unit to standard cells, and find its area and its longest path.
 
-    Parameters are those of `lab.fpga.measurement.measure`, with a library in place of a target and of seeds.
+    The parameters are as for `lab.fpga.measurement.measure`, with a library instead of a target and seeds.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def estimate(
         (folder / "unit.v").write_text(verilog, encoding="utf-8")
         (folder / "cells.lib").write_text(library.text, encoding="utf-8")
         (folder / "synthesis.ys").write_text(_SCRIPT, encoding="utf-8")
-        # ABC takes over the output, so that Yosys's own log goes into a file.
+        # ABC takes over the output, so Yosys's own log goes into a file.
         YOSYS.run(["-q", "-l", "yosys.log", "-s", "synthesis.ys"], folder, "synthesis.log")
         module = json.loads((folder / "unit.json").read_text(encoding="utf-8"))["modules"]["unit"]
         spread(module, library)

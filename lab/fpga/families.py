@@ -36,9 +36,9 @@ class Family:
     multiplier : str
         The form of the multiplier, of `hdl.cores.multiplier.MULTIPLIERS`.
     units : tuple of str
-        Patterns of the units that are measured unless others are named.
+        Patterns of the units to measure by default.
     blind : str
-        What the flow cannot say: a sentence of Markdown.
+        The limits of the flow: a sentence of Markdown.
     opens_carries : bool
         Whether the first carry of a chain must be disconnected: see `lab.fpga.synthesis.open_carries`.
     """
@@ -79,7 +79,7 @@ _GOWIN_BLIND = (
     "frequency; its authors call the other delays optimistic by about a fifth."
 )
 
-#: Every family, by the name that the command line knows. What a page shows of all of them are the units of `_TABLE`.
+#: Every family, by its name on the command line. Pages show the units of `_TABLE` for all of them.
 FAMILIES = {
     "ecp5": Family(
         title="Lattice {device}, {package}, speed grade {speed}",
@@ -102,7 +102,7 @@ FAMILIES = {
         package="BG400C",
         speeds=(7, 8, 9),
         nextpnr=_nextpnr("nexus"),
-        # Its default router finds no way from the pin of the clock to the network of clocks.
+        # Its default router finds no route from the clock pin to the clock network.
         options="--device {device}-{speed}{package} --pdc pins.txt --freq {megahertz} --router router1"
         " --timing-allow-fail",
         synthesis="synth_nexus -family lifcl",
@@ -167,7 +167,7 @@ def family_named(name: str) -> Family:
     Raises
     ------
     ValueError
-        If there is none of that name.
+        If there is no family of that name.
     """
     if name not in FAMILIES:
         raise ValueError(f"family: got {name!r}, must be one of {', '.join(FAMILIES)}")

@@ -1,4 +1,4 @@
-"""Trees of buffers behind inputs and flip-flops: ABC, which sees neither, buffers its own gates alone."""
+"""Trees of buffers behind inputs and flip-flops: ABC sees neither, and buffers only its own gates."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def spread(module: dict[str, Any], library: Library, most: int = MOST) -> int:
 
 
 def _buffer(library: Library, most: int) -> Cell:
-    """Return the buffer that spends the least area and time on so many pins."""
+    """Return the buffer that spends the least area and time on driving `most` pins."""
     load = most * max(pin.capacitance for pin in library.nand2.pins.values())
     costs = {cell.name: cell.area * cell.delay(load) for cell in library.cells.values() if cell.is_buffer}
     if not costs:

@@ -39,14 +39,14 @@ class _Group:
 
 @dataclass(frozen=True)
 class Lookup:
-    """A table of two variables, read between its points and, beyond them, along its last pair."""
+    """A table of two variables, interpolated between its points and extrapolated beyond them from the last pair."""
 
     axes: tuple[Any, ...]
     values: Any
     variables: tuple[str, ...]
 
     def __call__(self, **given: float) -> float:
-        """Return the value for the variables, in the file's units; one that the table lacks does not matter."""
+        """Return the value for the variables, in the file's units; a variable that the table lacks is ignored."""
         found = self.values
         for axis, variable in zip(self.axes, self.variables, strict=True):
             if len(axis) == 1:
@@ -104,12 +104,12 @@ class Cell:
 
     @property
     def clocks(self) -> set[str]:
-        """The pins at which its setup times are taken."""
+        """The clock pins to which its setup times refer."""
         return {arc.related for pin in self.pins.values() for arc in pin.arcs if arc.kind.startswith("setup_")}
 
     @property
     def is_buffer(self) -> bool:
-        """Whether it hands its only input on, and may be used."""
+        """Whether it passes its only input on, and may be used."""
         inputs = [name for name, pin in self.pins.items() if not pin.is_output]
         functions = [pin.function.strip("() ") for pin in self.pins.values() if pin.is_output]
         has_delay = all(arc.tables for pin in self.pins.values() for arc in pin.arcs)
@@ -130,7 +130,7 @@ class Library:
     Parameters
     ----------
     name : str
-        As the file calls itself.
+        The library's name in the file.
     cells : dict
     nanoseconds : float
         The unit of time.
@@ -164,7 +164,7 @@ def _is_plain(cell: Cell) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class StandardCells:
-    """What a report tells of a library: its name, its digest, and the areas of its NAND in square micrometres."""
+    """A library in a report: its name, its digest, and the name and area of its NAND, in square micrometres."""
 
     family: str = "asic"
     library: str
@@ -174,7 +174,7 @@ class StandardCells:
 
     @classmethod
     def of(cls, library: Library) -> StandardCells:
-        """Return it for a library that has been read."""
+        """Return the entry for a library that has been read."""
         nand2 = library.nand2
         return cls(library=library.name, digest=library.digest, nand2=nand2.name, nand2_area=nand2.area)
 
@@ -188,7 +188,7 @@ def read_liberty(path: Path) -> Library:
     Raises
     ------
     ValueError
-        If it is no such file, or lacks a two-input NAND or a flip-flop with a rising clock and tables of delays.
+        If it is not a liberty file, or lacks a two-input NAND or a flip-flop with a rising clock and tables of delays.
     """
     if not path.is_file():
         raise ValueError(f"liberty: got {path}, must be a file of standard cells (.lib or .lib.gz)")
@@ -240,7 +240,7 @@ def _parse(text: str) -> _Group:
             stack[-1].attributes[words[0]] = words[1:]
             words = []
         elif mark == ")" and words and token.string[token.end() :].lstrip(" \t")[:1] == "\n" and len(words) > 1:
-            # Some files end such an attribute with its line.
+            # In some files such an attribute ends with the line.
             stack[-1].attributes[words[0]] = words[1:]
             words = []
     if len(stack) != 1 or not stack[0].groups or stack[0].groups[0].kind != "library":
@@ -291,7 +291,7 @@ def _completed(text: str, top: _Group, templates: dict[str, tuple[str, ...]]) ->
     lacking = {name: table for table in tables for name in table.arguments if name not in templates | {"scalar": ()}}
     made = ""
     for name, table in sorted(lacking.items()):
-        # ABC wants as many points in a template as in its tables.
+        # ABC requires as many points in a template as in its tables.
         points = {
             f"index_{at}": variable for at, variable in enumerate(_DELAYS, 1) if f"index_{at}" in table.attributes
         }

@@ -1,4 +1,4 @@
-"""The measurement of one unit; each step is kept for the next run."""
+"""The measurement of one unit; the results of each step are kept for the next run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from lab.fpga.units import Build, parameters_of
 
 __all__ = ["cache_key", "elaborated", "measure", "plain_verilog", "source_of"]
 
-# Elaboration is Python, which several threads do no faster.
+# Elaboration is Python, which several threads do not speed up.
 _ELABORATING = threading.Lock()
 
 
 def plain_verilog(verilog: str) -> str:
-    """Return Verilog without its header comment, so that a change of the comment measures nothing anew."""
+    """Return Verilog without its header comment, so that a change of the comment needs no new measurement."""
     lines = verilog.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("//"))
 
@@ -37,7 +37,7 @@ def source_of(build: Build) -> str:
 
 
 def elaborated(name: str, build: Build) -> tuple[Result, str]:
-    """Return what is known of a unit without measuring it, and its Verilog."""
+    """Return a result with the facts that need no measurement, and the unit's Verilog."""
     with _ELABORATING:
         unit = build()
         verilog = plain_verilog(to_verilog(unit, "unit"))
@@ -81,14 +81,14 @@ def measure(
     progress: Callable[[str], None],
     known: Mapping[str, Result] | None = None,
 ) -> Result:
-    """Synthesise a unit, then place it with each seed, unless a known result has all of that.
+    """Synthesise a unit, then place it with each seed, unless a known result already has all of this.
 
     Parameters
     ----------
     name : str
         Its name in the table.
     build : function
-        Gives the component.
+        Makes the component.
     target : Target
     seeds : sequence of int
         Each one starts nextpnr from another random placement.
@@ -99,7 +99,7 @@ def measure(
     progress : function
         Takes a line about every run of a tool, or about the result that made it unnecessary.
     known : mapping of str to Result, optional
-        Results by name: one is returned as it is if nothing has changed that it depends on.
+        Results by name: a result is returned as it is if nothing that it depends on has changed.
 
     Raises
     ------

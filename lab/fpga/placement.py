@@ -14,7 +14,7 @@ from lab.fpga.synthesis import NETLIST
 
 __all__ = ["CriticalPath", "Placement", "Target", "is_placed", "place", "read_report"]
 
-# Yosys names a cell after the nearest named signal, followed by the types and ports on the way to it; some have none.
+# Yosys names a cell after the nearest named signal, then the types and ports on the path to it; some have no name.
 _GENERATED = re.compile(
     r"(_(TRELLIS_FF|FD1P3\w\w|DFF[A-Z]*|SB_DFF[A-Z]*|LUT\d|SB_LUT4|PFUMX|L6MUX21|MUX2_LUT\d|WIDEFN9|CCU2C?|ALU|INV"
     r"|SB_CARRY|MULT\w+|(TRELLIS_)?DPR16X4|RAM16SDP4|DI|DO|RAD|WAD)(_|$)|\$).*"
@@ -126,7 +126,7 @@ def place(folder: Path, target: Target, seed: int) -> Placement:
     """
     report = _report(folder, seed)
     if not is_placed(folder, seed):
-        # A run that fails or is interrupted leaves no file by the name that counts.
+        # A run that fails or is interrupted leaves no file with the final name.
         unfinished = report.with_suffix(".unfinished")
         arguments = [*target.options, "--json", NETLIST, "--seed", str(seed), "--report", unfinished.name]
         target.row.nextpnr.run(arguments, folder, f"seed{seed}.log")
@@ -144,7 +144,7 @@ def read_report(report: Mapping[str, Any]) -> Placement:
     Raises
     ------
     ValueError
-        If it knows no clock or no path from register to register, which only a unit without hardware has.
+        If it has no clock or no path from register to register, as for a unit without hardware.
     """
     frequencies = [clock["achieved"] for clock in report["fmax"].values()]
     paths = [path for path in report["critical_paths"] if _is_clocked(path["from"]) and _is_clocked(path["to"])]

@@ -25,7 +25,7 @@ select unit
 write_rtlil -selected unit.il
 """
 
-# The unit is a black box while its surroundings are synthesised, so that nothing is optimised across its border.
+# The unit is a black box during the synthesis of its surroundings, so nothing is optimised across its border.
 _WRAPPING = """\
 read_rtlil unit.il
 blackbox unit
@@ -46,12 +46,12 @@ _LUTS = {
 }  # fmt: skip
 _REGISTERS = ("TRELLIS_FF", "FD1P3", "DFF", "SB_DFF")
 _BLOCKS = ("MULT", "SB_MAC16")
-# Constants, which take nothing.
+# Constants, which take no cell.
 _FREE = ("VLO", "VHI", "GND", "VCC")
 
 
 def scripts(family: Family) -> tuple[str, str]:
-    """Return both scripts for Yosys: of a unit alone, and of the unit in its wrapper."""
+    """Return both scripts for Yosys: for a unit alone, and for the unit in its wrapper."""
     commands = (f"{family.synthesis} {options}".strip() for options in (family.bare, family.padded))
     alone, wrapped = (
         text.format(synthesis=command) for text, command in zip((_SYNTHESIS, _WRAPPING), commands, strict=True)
@@ -60,7 +60,7 @@ def scripts(family: Family) -> tuple[str, str]:
 
 
 def synthesise(verilog: str, folder: Path, family: Family) -> dict[str, int]:
-    """Synthesise a module called ``unit`` alone, and return how many cells of each type it takes.
+    """Synthesise a module called ``unit`` alone, and return the number of cells of each type.
 
     Raises
     ------
@@ -91,15 +91,15 @@ def wrap(folder: Path, family: Family) -> None:
 
 
 def open_carries(module: dict[str, Any]) -> int:
-    """Disconnect the carry input of the first CCU2 of every chain, and return how many there are.
+    """Disconnect the carry input of the first CCU2 of every chain, and return the number of chains.
 
-    nextpnr wants it open; Yosys has it open until ABC9 connects it with a constant (issue 5639 of Yosys). The first
-    CCU2 does not look at it: its lower LUT is the constant one, its upper LUT gives the carry into the chain.
+    nextpnr expects it open; Yosys has it open until ABC9 connects it to a constant (issue 5639 of Yosys). The first
+    CCU2 ignores it: its lower LUT is the constant one, its upper LUT gives the carry into the chain.
 
     Raises
     ------
     ValueError
-        If such a CCU2 looks at its carry input.
+        If such a CCU2 uses its carry input.
     """
     carries = [cell for cell in module["cells"].values() if cell["type"] == "CCU2"]
     given = {net for cell in carries for net in cell["connections"].get("COUT", ())}
@@ -112,7 +112,7 @@ def open_carries(module: dict[str, Any]) -> int:
 
 
 def count_cells(module: Mapping[str, Any]) -> dict[str, int]:
-    """Count the cells of a module in Yosys's JSON by type; ``$scopeinfo`` and its like are no hardware."""
+    """Count the cells of a module in Yosys's JSON by type; ``$scopeinfo`` and the like are not hardware."""
     types = Counter(cell["type"] for cell in module["cells"].values())
     return {kind: types[kind] for kind in sorted(types) if not kind.startswith("$")}
 
@@ -127,7 +127,7 @@ def ports_of(module: Mapping[str, Any]) -> list[Port]:
 
 
 def area(cells: Mapping[str, int]) -> dict[str, int]:
-    """Summarise the cells of a unit, whose types are different ones in every family.
+    """Summarise the cells of a unit, whose types differ between families.
 
     Returns
     -------

@@ -60,7 +60,7 @@ def table(reports: Mapping[str, Report]) -> Table:
 
 
 def note(reports: Mapping[str, Report]) -> str:
-    """Return the conditions, and what each flow cannot say: a line for each technology."""
+    """Return the conditions, and the limits of each flow: a line for each technology."""
     lines = []
     for family in ORDER:
         if report := reports.get(family):
@@ -98,7 +98,7 @@ def publishable(
     order : iterable of str
         Names of all units.
     command : str
-        What repeats the run.
+        The command that repeats the run.
     """
     names, whole = list(order), dict(newer)
     for family in ORDER[1:]:
@@ -122,7 +122,7 @@ def publishable(
 def _dated(
     found: results.Result, sources: Mapping[str, str], whole: Mapping[str, Report], newer: Mapping[str, Report]
 ) -> results.Result:
-    """Date each unit by the Verilog that all of its rows have: one row that is older makes the unit older."""
+    """Date each unit by its Verilog, which must be the same in all its rows: one older row makes the unit older."""
     ecp5 = results.read("fpga").sources if "ecp5" in whole else {}
     before = results.read(NAME).sources if (results.FOLDER / f"{NAME}.json").is_file() else {}
     dated = {}

@@ -17,7 +17,7 @@ _OTHER = {"rise": "fall", "fall": "rise"}
 
 
 class _Arrival(NamedTuple):
-    """When an edge comes at a net at the latest, and how slow it is: both in the library's unit of time."""
+    """The latest arrival of an edge at a net, and its slew: both in the library's unit of time."""
 
     time: float
     slew: float
@@ -25,7 +25,7 @@ class _Arrival(NamedTuple):
 
 
 class _Netlist:
-    """What drives and loads each net of a module in Yosys's JSON."""
+    """The drivers and loads of the nets of a module in Yosys's JSON."""
 
     def __init__(self, module: Mapping[str, Any], library: Library) -> None:
         self.library = library
@@ -51,7 +51,7 @@ def _setup(arcs: tuple[Arc, ...]) -> Arc | None:
 
 
 def _names(module: Mapping[str, Any]) -> dict[int, str]:
-    """Return a name for each net: of those that the Verilog has, the shortest."""
+    """Return a name for each net: the shortest one in the Verilog."""
     names: dict[int, str] = {}
     for name, found in sorted(module["netnames"].items(), key=lambda pair: (pair[1]["hide_name"], len(pair[0]))):
         for bit in found["bits"]:
@@ -62,13 +62,13 @@ def _names(module: Mapping[str, Any]) -> dict[int, str]:
 def longest_path(module: Mapping[str, Any], library: Library) -> Placement:
     """Return the frequency of a mapped module and its longest path, from register to register.
 
-    Clock-to-output and setup times of the flip-flops count, and the capacitance of every pin; no wire and no clock
-    tree does. Inputs come from flip-flops, and outputs go to some, of the smallest kind.
+    Clock-to-output and setup times of the flip-flops count, and so does the capacitance of every pin; wires and the
+    clock tree do not. Inputs come from flip-flops of the smallest kind, and outputs go to such flip-flops.
 
     Raises
     ------
     ValueError
-        If a cell is not of the library, or there is no path.
+        If a cell is not in the library, or there is no path.
     """
     netlist = _Netlist(module, library)
     arrivals = _arrivals(netlist)
@@ -147,7 +147,7 @@ def _clocked(library: Library, name: str) -> Arc:
 
 
 def _causes(arc: Arc, edge: str) -> tuple[str, ...]:
-    """Return the edges of the input that make an edge of the output."""
+    """Return the edges of the input that cause an edge of the output."""
     if arc.sense == "positive_unate":
         return (edge,)
     return (_OTHER[edge],) if arc.sense == "negative_unate" else _EDGES

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 __all__ = ["CLOCKS", "Port", "Wrapper", "wrapper_verilog"]
 
-#: Names by which a port is taken for the clock.
+#: Names of clock ports.
 CLOCKS = ("clk", "aclk")
 
 
@@ -32,14 +32,14 @@ class Wrapper(wiring.Component):
 
         si -> shift register -> XOR of neighbours -> input register -> unit -> output register -> XOR chain -> so
 
-    Every path into, through and out of the unit thereby lies between two registers, and no pin is on it. Two input
-    registers never hold the same function of the shift register, and every output reaches ``so``, so that synthesis
-    can neither merge nor remove anything of the unit.
+    So every path into, through and out of the unit lies between two registers, without a pin on it. No two input
+    registers hold the same function of the shift register, and every output reaches ``so``, so synthesis can neither
+    merge nor remove any part of the unit.
 
     Parameters
     ----------
     ports : sequence of Port
-        Ports of the unit, whose module is called ``unit``; a clock is known by its name.
+        Ports of the unit, whose module is called ``unit``; `CLOCKS` has the names of clocks.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Wrapper(wiring.Component):
     Raises
     ------
     ValueError
-        If the unit has no input or no output, which would leave nothing of it.
+        If the unit has no input or no output: synthesis would remove all of it.
     """
 
     def __init__(self, ports: Sequence[Port]) -> None:

@@ -1,1 +1,1 @@
-"""The kernels for graphics cards: their compilation, and where there is a card, their results and speed."""
+"""The kernels for graphics cards: their compilation and, on a machine with a card, their results and speed."""

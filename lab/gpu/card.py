@@ -20,7 +20,7 @@ _SOURCES = {"gpu-card": "golden.torch.*", "gpu-speed": "lab.gpu.speed", "python-
 
 
 def skipped(what: str) -> bool:
-    """Return whether something cannot run here, for lack of a card or of a compiler for it, and print the reason."""
+    """Return whether this machine lacks a card, or a compiler for it, so that `what` cannot run; print the reason."""
     found = golden.cuda.info()
     missing = []
     if found.nvrtc is None:
@@ -48,14 +48,14 @@ def about() -> dict[str, Any]:
 
 
 def name_of(on: dict[str, Any]) -> str:
-    """Return the name of the card in what `about` has said."""
+    """Return the name of the card in a result of `about`."""
     return str(on["card"]["name"]) if on["card"] else "no card"
 
 
 def keep(
     tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path | None = None, *, note: str = "", **more: str
 ) -> Path:
-    """Write a result with the card's description, and more of its fields, into docs/results or another folder."""
+    """Write a result with the card's description, and further fields, into docs/results or another folder."""
     on = about()
     note = f"{name_of(on)}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}. {note}".rstrip()
     result = measured(tool, [_SOURCES[tool]], note=note, tables=tables, data={"about": on, **data}, **more)
@@ -63,7 +63,7 @@ def keep(
 
 
 def earlier(tool: str, folder: Path | None = None) -> dict[str, Any]:
-    """Return the data of a result of the same source on the same machine; empty if there is none."""
+    """Return the data of a result with the same source on the same machine; empty if there is none."""
     data = results.earlier(tool, folder)
     same = data.pop("about", None) == json.loads(json.dumps(about()))
     return data if same else {}

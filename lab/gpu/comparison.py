@@ -1,7 +1,7 @@
-"""Products on a card, compared with the same on the CPU: by the billion, or some of each kind.
+"""Products on a card, compared with the same products on the CPU: by the billion, or a few of each kind.
 
 Formats, levels, rounding modes and shapes take turns, with specials among the operands; products in float16 and
-bfloat16 run in the card's fused steps and in the scaled ones.
+bfloat16 run both in the card's fused steps and in the scaled ones.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """How many outputs of how many products were compared, and the cases in which some differ."""
+    """The numbers of products and outputs compared, and the cases in which outputs differ."""
 
     outputs: int = 0
     products: int = 0
@@ -51,8 +51,8 @@ class Outcome:
 def cases() -> Iterator[Case]:
     """Yield products for ever: every combination, with operands of a new seed in each round.
 
-    Shapes come from small to large, so that a fault of any format, level or mode shows within seconds, even if time
-    ends before a round does.
+    Small shapes come first, so that a fault of any format, level or mode shows within seconds, even if time runs out
+    before a round ends.
     """
     for seed in itertools.count():
         for shape, half, level, mode in itertools.product(SHAPES, HALVES, (0, 1, 2), MODES):
@@ -72,7 +72,7 @@ def differences(case: Case, outcome: Outcome) -> None:
     outcome.products += 1
     try:
         got, wanted = _bits(case)
-    except Exception as error:  # such as a check of the card by itself: other kernels may be right
+    except Exception as error:  # such as a failed check of the card's own: other kernels may be right
         outcome.wrong.append(f"{case}: {type(error).__name__}: {error}")
         return
     places = (got != wanted).nonzero()
@@ -105,9 +105,9 @@ def _bits(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def compare(outputs: int, seconds: float = float("inf"), *, visible: bool = True) -> Outcome:
-    """Compare at least so many outputs, and every combination once, but end after so many seconds.
+    """Compare at least `outputs` outputs, and every combination once, but stop after `seconds`.
 
-    Forty products that differ or raise end it, too.
+    It also stops after forty products that differ or raise.
     """
     outcome, begun = Outcome(), time.monotonic()
     with Progress(disable=not visible) as bar:

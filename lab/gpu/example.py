@@ -1,8 +1,8 @@
 """The example for cards: how five precisions learn, and how much their sums lose.
 
-``python -m lab.gpu.example`` trains its short run for minutes on the processor, ``--card`` the full size on a card. The
-table shows the losses and, for the observed products, the shares of steps that lost their addend or precision, and the
-distance of the results from fp32.
+``python -m lab.gpu.example`` makes a short run on the processor, in minutes; with ``--card`` it trains the full size on
+a card. The table shows the losses. For the observed products, it also shows the shares of steps that lost their addend
+or precision, and the distance of the results from fp32.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compile every variant of the kernels for cards, and count registers, spills, shared memory and instructions.
 
-``python -m lab.gpu.kernels`` does all variants for all architectures, which takes half an hour of a core. The compiled
-kernels stay in the cache that they have at run time. Instructions of a step: the difference between a kernel of 32
+``python -m lab.gpu.kernels`` compiles all variants for all architectures, in half an hour on one core. The compiled
+kernels stay in the cache that programs use at run time. Instructions of a step: the difference between a kernel of 32
 steps and one of 16, divided by 16.
 """
 
@@ -63,7 +63,7 @@ COUNTED = (
     ("nearest_even", "generic", "Plain"),
 )
 _SHORT, _LONG = 16, 32
-# The operands stay in registers, so that the difference holds nothing but steps.
+# The operands stay in registers, so that the difference consists of steps only.
 _PROBE = """
 #include "gemm.h"
 using Step = StepsOf<static_cast<Mode>(CBFLOAT_MODE), static_cast<Kind>(CBFLOAT_CHAIN)>::CBFLOAT_FORM;
@@ -134,7 +134,7 @@ def spills(taken: Taken) -> list[str]:
 
 
 def conclusion(taken: Taken) -> str:
-    """Return one sentence or two: how many kernels there are, and which of them spill."""
+    """Return one sentence or two: the number of kernels, and the kernels that spill."""
     kernels = sum(map(len, taken.values()))
     spilled = spills(taken)
     told = f"{kernels} kernels in {len(taken)} cubins; {len(spilled) or 'none'} of them keep registers in memory"
@@ -195,7 +195,7 @@ def in_listing(text: str) -> Counter[str]:
 
 
 def count(mode: str, kind: str, form: str, architecture: int, tool: str) -> Counts:
-    """Return the instructions of a step, by name; a step of two values at once counts as one."""
+    """Return the instructions of a step, by name; one step on two values at once counts as one step."""
     found = []
     for steps in (_SHORT, _LONG):
         options = [

@@ -19,7 +19,7 @@ from tools.interrupts import ending_on_interrupt
 
 __all__ = ["SHAPES", "main", "selection"]
 
-# For a card of one processor: in tiles of 32, 64 and 128, none of them full.
+# For a card with one processor: in tiles of 32, 64 and 128, none of them full.
 SHAPES = ((5, 33, 9), (40, 21, 61), (130, 37, 129))
 
 
@@ -48,7 +48,7 @@ def _other_operators() -> list[str]:
         try:
             with cstorch.precision("cbfloat16", 1):
                 on_card, on_cpu = (given(lambda each, to=to: each.to(to)).cpu().float() for to in ("cuda", "cpu"))
-        except Exception as error:  # the others may tell more
+        except Exception as error:  # the other operators may show more
             wrong.append(f"{name}: {type(error).__name__}: {error}")
             continue
         if not torch.equal(on_card.view(torch.int32), on_cpu.view(torch.int32)):

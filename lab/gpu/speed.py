@@ -1,9 +1,9 @@
 """Speed on a card, beside cuBLAS in fp32 with TF32 off, in one process: python -m lab.gpu.speed.
 
 Square products of each kind of chain; rounding beside a copy; MPTorch, if it is installed; training steps of GPT-2's
-shape. In a contest the contestants take turns, so that a card that slows down slows all of them, and the first is the
-measure. Every row has its goal, and whether it is met. All repetitions are kept after every contest, in
-docs/results/gpu-speed.json unless told otherwise. Where there is no card, one line says so.
+shape. In a contest the contestants take turns, so that a card that slows down slows all of them; speeds are relative to
+the first contestant. Every row has its goal, and whether it is met. All repetitions are kept after every contest, by
+default in docs/results/gpu-speed.json. Without a card, it prints one line that says so.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Run = Callable[[], object]
 
 @dataclass
 class Entry:
-    """A contestant: the seconds of each run, or why it has none, and its goal.
+    """A contestant: the seconds of each run, or the reason for having none, and its goal.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def _strictly_fp32() -> None:
 
 
 def raced(runs: Mapping[str, Run], repeats: int, goals: Mapping[str, float] | None = None) -> list[Entry]:
-    """Time contestants in turns, after runs that warm them up; a contestant that fails is out, and says why."""
+    """Time contestants in turns, after warm-up runs; a contestant that fails drops out, with the reason."""
     entries = [Entry(name, goal=(goals or {}).get(name)) for name in runs]
     for turn in track(range(_WARM_UP + repeats), "timing", disable=not sys.stderr.isatty()):
         for entry in entries:
@@ -107,7 +107,7 @@ def raced(runs: Mapping[str, Run], repeats: int, goals: Mapping[str, float] | No
                 begun = time.perf_counter()
                 runs[entry.name]()
                 torch.cuda.synchronize()
-            except Exception as error:  # such as no memory: the others may fit
+            except Exception as error:  # such as a lack of memory: the others may fit
                 entry.error, entry.seconds = f"{type(error).__name__}: {error}".splitlines()[0], []
                 torch.cuda.empty_cache()
             else:
@@ -145,7 +145,7 @@ def rounding(count: int, repeats: int) -> list[Entry]:
 
 
 def mptorch(size: int, repeats: int) -> list[Entry]:
-    """Time square products of MPTorch in a format as wide as cbfloat16, and ours; none where it is not installed."""
+    """Time square products of MPTorch in a format as wide as cbfloat16, and ours; no entries if it is not installed."""
     try:
         library, quant = importlib.import_module("mptorch"), importlib.import_module("mptorch.quant")
         fmt = library.BinaryK(16, 10)  # a sign, 6 bits of exponent and 9 of fraction
@@ -173,7 +173,7 @@ def training(sizes: Sizes, letters: int, repeats: int) -> list[Entry]:
 
 
 def _step(sizes: Sizes, letters: int, chain: tuple[str, int] | None) -> Run:
-    """Return a training step; its model is made by its first run."""
+    """Return a training step; its first run makes the model."""
     made: list[Any] = []
 
     def run() -> None:
@@ -235,7 +235,7 @@ def table(title: str, rows: list[dict[str, Any]]) -> Table:
 
 @ending_on_interrupt("lab.gpu.speed", "the contests that have ended are kept")
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line; return the exit status: 1 if a contestant failed, whatever the goals."""
+    """Run the command line; return the exit status: 1 if a contestant failed; missed goals do not count."""
     parser = argparse.ArgumentParser(prog="python -m lab.gpu.speed", description=__doc__)
     parser.add_argument("--contests", nargs="+", choices=CONTESTS, default=list(CONTESTS), help="which to run (all)")
     parser.add_argument("--size", type=int, default=8192, help="of the square matrices (%(default)s)")

@@ -10,8 +10,8 @@ Each part takes minutes; --parts runs some of them alone:
 - sanitizer: some of everything under compute-sanitizer, if it is installed.
 - halves: the CPU's float16 steps, if the processor has AVX512-FP16; they need no card.
 
-The findings are kept after every part, in docs/results/gpu-card.json unless told otherwise. Where there is no card, one
-line says so.
+The findings are kept after every part, by default in docs/results/gpu-card.json. Without a card, it prints one line
+that says so.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def compiling(given: argparse.Namespace) -> Found:
 def pytest(*arguments: str, limit: float | None = None) -> Found:
     """Run tests in another process; return how many ran, failed and were skipped, and the names of failed tests.
 
-    After `limit` seconds they are interrupted, and the failures until then are returned.
+    After `limit` seconds it interrupts them, and returns the failures until then.
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
@@ -84,7 +84,7 @@ def _has_failed(case: Xml.Element) -> bool:
 
 
 def _ended(process: subprocess.Popen[bytes], limit: float | None) -> int | None:
-    """Wait for a process; return its status, None if it had to be ended. After an interrupt pytest still reports."""
+    """Wait for a process; return its status, None after the limit. Then interrupt it first, so that pytest reports."""
     try:
         return process.wait(limit)
     except subprocess.TimeoutExpired:
@@ -112,7 +112,7 @@ def sanitizer(given: argparse.Namespace) -> Found:
     if path is None:
         print("compute-sanitizer is not on the path: skipped")
         return {"passed": True, "memcheck": "not installed", "racecheck": "not installed"}
-    # PyTorch takes memory by the block, in which an address beyond a tensor is no error.
+    # PyTorch allocates memory in blocks, within which an address beyond a tensor is no error.
     surroundings = {**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     found: Found = {}
     for tool in ("memcheck", "racecheck"):
@@ -132,7 +132,7 @@ def sanitizer(given: argparse.Namespace) -> Found:
 
 
 def halves(given: argparse.Namespace) -> Found:
-    """Test the CPU's steps in float16, where the processor has any."""
+    """Test the CPU's steps in float16, if the processor has any."""
     if "avx512fp16" not in paths():
         told = f"the processor has no AVX512-FP16; golden runs on its path {paths()[0]}"
         print(f"{told}: skipped")
@@ -198,7 +198,7 @@ def main(arguments: list[str] | None = None) -> int:
         begun = time.perf_counter()
         try:
             found = PARTS[name](given)
-        except Exception as error:  # the others may tell more
+        except Exception as error:  # the other parts may show more
             found = {"passed": False, "error": f"{type(error).__name__}: {error}"}
         parts[name] = {**found, "seconds": round(time.perf_counter() - begun, 1)}
         parts = {each: parts[each] for each in PARTS if each in parts}

@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 @ending_on_interrupt("lab.litex", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; status 1 if a product differs, or nothing could be built."""
+    """Run the command line; status 1 if a product differs, or the build failed."""
     parser = argparse.ArgumentParser(prog="python -m lab.litex", description=__doc__)
     parser.add_argument("-o", "--output", type=folder_to_write, default=Path("build/litex"), metavar="FOLDER")
     given = parser.parse_args(arguments)

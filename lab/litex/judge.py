@@ -1,4 +1,4 @@
-"""What the firmware must print: the same operands, and golden's products."""
+"""The lines that the firmware must print: the same operands, and golden's products."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _noise() -> Iterator[int]:
 
 
 def _codes(noise: Iterator[int], rows: int, columns: int) -> NDArray[np.uint16]:
-    """Return codes with exponents around that of 1.0."""
+    """Return codes of numbers around 1.0."""
     words = [next(noise) for _ in range(rows * columns)]
     codes = [word & 0x81FF | (27 + (word >> 16) % 8) << 9 for word in words]
     return np.array(codes, np.uint16).reshape(rows, columns)

@@ -79,7 +79,7 @@ def build(folder: Path, **parameters: Any) -> Path:
     config = SimConfig()
     config.add_clocker("sys_clk", freq_hz=_CLOCK)
     config.add_module("serial2console", "serial")
-    # That leaves Verilog and a script, which Verilator and the C++ compiler need minutes for.
+    # Verilog and a script remain; Verilator and the C++ compiler take minutes for them.
     soc.platform.build(
         soc, build_dir=str(folder), build_name="sim", sim_config=config, run=False, opt_level="O1", jobs=2
     )

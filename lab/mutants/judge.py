@@ -36,7 +36,7 @@ MUTANTS = rtl_faults(simulated=True)
 
 
 class BrokenMutant(Exception):
-    """The mutant itself is no good: its edit does not fit, or gives no Verilog that could be tested."""
+    """The mutant itself is unusable: its edit does not fit, or gives no Verilog that could be tested."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Trial:
         ``caught``, ``survived`` or ``broken``; ``passed`` or ``broken`` for the unmutated unit.
     seconds : float
     remark : str
-        The first line of what failed.
+        The first line of the failure.
     """
 
     name: str
@@ -138,20 +138,20 @@ def _select(names: str) -> list[Fault]:
 
 
 def _every_stimulus(mutants: Sequence[Fault]) -> list[Fault]:
-    """Return mutants whose units, as they are, meet every scenario in which a fault is judged, once each."""
+    """Return mutants whose unmutated units together run, once each, every scenario that judges a fault."""
     scenarios: dict[Fault, set[str]] = {}
     first: dict[tuple[str, float, bool], Fault] = {}
     for mutant in mutants:
         alike = first.setdefault((mutant.unit, mutant.effort, mutant.simulator), mutant)
         scenarios.setdefault(alike, set()).add(mutant.scenarios)
-    # No name stands for all scenarios.
+    # An empty name means all scenarios.
     return [
         replace(mutant, scenarios="" if "" in names else ",".join(sorted(names))) for mutant, names in scenarios.items()
     ]
 
 
 def _evidence(verdicts: Sequence[Trial]) -> list[Record]:
-    """Return how many faults of each unit there were, and were not caught."""
+    """Return the numbers of faults in each unit, and of those that were not caught."""
     results = {verdict.name: verdict for verdict in verdicts}
     parts = {mutant.part: [results[each.name] for each in MUTANTS if each.part is mutant.part] for mutant in MUTANTS}
     return [

@@ -1,6 +1,6 @@
 """The pinned faults: deliberate bugs, each with the checks that must catch it, from the TOML files in `pinned`.
 
-A file of the table is about one room, or one test. A section of it is about one source file::
+A file of the table covers one room, or one test. Each of its sections covers one source file::
 
     unit = "mac_cbfloat16"
 
@@ -15,11 +15,11 @@ A file of the table is about one room, or one test. A section of it is about one
 
 Each fault is a line of the section, with the text to find and its replacement, or a table. Keys of the file
 hold for all its faults, keys of a section for the faults in it; `Fault` lists the keys. The text must occur exactly
-once in the source file. A short text may need more around it to be found: then « and » enclose the part that is
+once in the source file. A short text may need its surroundings to be unique: then « and » enclose the part that is
 replaced, "sum = «0»;". Sets of proofs have names, in ``proofs.toml``.
 
 After a change of a source file, ``pytest tests/lab/test_mutants.py`` names the faults that no longer fit. Search the
-table for the file, and write both texts anew so that they make the same bug.
+table for the file, and rewrite both texts so that they make the same bug.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Edit:
     Parameters
     ----------
     file : str
-        From the project's root, or a name alone where whoever applies it knows the folder.
+        From the project's root, or only a name if the caller knows the folder.
     find : str
-        Text that occurs exactly once. Only what is between « and », if they are there, is replaced.
+        Text that occurs exactly once. If it has « and », only the part between them is replaced.
     replace : str
     """
 
@@ -59,7 +59,7 @@ class Edit:
     replace: str
 
     def span(self, text: str) -> tuple[int, int]:
-        """Return where the text that is replaced begins and ends.
+        """Return the start and end of the text to be replaced.
 
         Raises
         ------
@@ -81,7 +81,7 @@ class Edit:
         return text[:start] + self.replace + text[end:]
 
     def apply(self, folder: Path) -> None:
-        """Rewrite a copy of the file, which may lie in a folder without its own folders."""
+        """Rewrite a copy of the file, which may lie directly in the folder."""
         path = folder / (self.file if (folder / self.file).is_file() else self.file_name)
         path.write_text(self.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -93,7 +93,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fault(Edit):
-    """A deliberate bug, and who must catch it.
+    """A deliberate bug, and the checks that must catch it.
 
     Parameters
     ----------
@@ -101,26 +101,26 @@ class Fault(Edit):
     unit : str
         The unit whose regression must fail; empty for a fault outside the RTL.
     scenarios : str
-        The scenarios that are run, comma-separated; all of them if empty.
+        The scenarios to run, comma-separated; all of them if empty.
     effort : float
         Share of the unit's stimulus.
     simulator : bool
-        The simulator runs it, not the compiled unit: quicker where few scenarios show the fault, and necessary where
-        something is on the bus.
+        The simulator runs it, not the compiled unit: faster if few scenarios show the fault, and necessary if there is
+        traffic on the bus.
     proofs : tuple of str
-        Ids of proofs, or names of sets of them. One must refute the fault.
+        Ids of proofs, or names of sets of proofs. One proof must refute the fault.
     fast : bool
-        Whether the fast tier of the proofs has it.
+        Whether it belongs to the fast tier of the proofs.
     only_proofs : bool
         The regression need not catch it.
     is_none : bool
-        It changes nothing that must hold: all its proofs go through.
+        It breaks no requirement: all its proofs go through.
     test : str
         The test file that must catch it.
     by : str
-        The path, the mode or the check with which that test sees it.
+        The path, the mode or the check by which that test notices it.
     alone : bool
-        The test builds it alone: behind a switch, its text would not compile or not act.
+        The test builds it alone: behind a switch, its text would not compile or have no effect.
     """
 
     name: str
@@ -139,9 +139,9 @@ class Fault(Edit):
     @property
     def part(self) -> Part:
         """The faulty part: the unit, or the step inside it."""
-        from sim.units import UNITS, part_of  # Tests of golden read the table, too, and have no use for the RTL.
+        from sim.units import UNITS, part_of  # Tests of golden read the table, too, and do not need the RTL.
 
-        if self.unit not in UNITS:  # The regression of engines is another one.
+        if self.unit not in UNITS:  # Engines have their own regression.
             return Part.ENGINE
         unit = part_of(self.unit)
         return Part.STEP if self.file.startswith("hdl/cores/") and unit is not Part.CONVERTERS else unit
@@ -171,7 +171,7 @@ def seen_by(test: Path | str) -> dict[str, Fault]:
 
 
 def hdl_with(fault: Edit, folder: Path) -> None:
-    """Put a copy of `hdl` with a fault into a folder, in place of one that is there.
+    """Put a copy of `hdl` with a fault into a folder, and replace any copy that is there.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def _fault(where: str, shared: dict[str, Any], name: str, own: Any) -> Fault:
 
 
 def _proofs(names: list[str]) -> Iterator[str]:
-    """Yield ids of proofs: every set is replaced by its members."""
+    """Yield ids of proofs, with the members of every set instead of its name."""
     for name in names:
         yield from _proofs(_sets()[name]) if name in _sets() else (name,)
 

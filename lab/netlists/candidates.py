@@ -1,4 +1,4 @@
-"""The faults that a netlist can have, and a sample of them that leaves out no module and no kind."""
+"""The faults that a netlist can have, and a sample of them from every module and of every kind."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Found = tuple[str, str, str, tuple[Any, ...]]
 
 
 def candidates(design: Design) -> Iterator[Fault]:
-    """Yield every fault that this module can think of."""
+    """Yield every fault that this module knows."""
     ordinals: Counter[tuple[str, str]] = Counter()
     for module, name, cell in design.cells():
         place = design.place(module, cell)
         if not (has_line := place != NOWHERE):
             place = design.place_behind(module, cell)
-        # Lanes are alike: the n-th cell of a line and type is the n-th in each of them.
+        # Lanes are alike: the n-th cell of a line and type corresponds to the n-th in each other lane.
         key = (f"{place} {module}", cell["type"])
         ordinals[key] += 1
         for kind, what, port, edit in _of_cell(design, module, cell):
@@ -79,7 +79,7 @@ def _of_cell(design: Design, module: str, cell: dict[str, Any]) -> Iterator[Foun
 
 
 def _holds(design: Design, module: str, ports: dict[str, Any]) -> bool:
-    """Tell whether a register may keep its value: one cycle early it would be a latch."""
+    """Tell whether a register may keep its value: taking that value one cycle early would make a latch."""
     drivers = [cell["connections"] for cell in design.modules[module]["cells"].values()]
     kept, seen = [ports["D"]], 0
     while seen < len(kept):
@@ -174,7 +174,7 @@ def _cell_kinds(design: Design, module: str, cell: dict[str, Any], word: str) ->
 
 
 def _neighbours(design: Design, module: str, cell: dict[str, Any], word: str) -> Iterator[Found]:
-    """Yield an operand exchanged for a register of the same width in the same module: no loop can come of that."""
+    """Yield an operand replaced by a register of the same width in the same module, which cannot form a loop."""
     words = {
         tuple(other["connections"]["Q"]): None
         for other in design.modules[module]["cells"].values()
@@ -185,7 +185,7 @@ def _neighbours(design: Design, module: str, cell: dict[str, Any], word: str) ->
         fitting = [nets for nets in words if len(nets) == len(bits) and list(nets) != bits]
         if not fitting or not any(isinstance(net, int) for net in bits):
             continue
-        # Near ones are likelier mistakes: numbers of nets grow along the source.
+        # Nearby registers are the likelier mistakes: numbers of nets grow along the source.
         first = next(net for net in bits if isinstance(net, int))
         nets = min(fitting, key=lambda nets: (abs(nets[0] - first), nets))
         said = f"{word}: {design.name(module, list(nets))} instead of {design.name(module, bits)}"

@@ -21,9 +21,9 @@ FOLDER = Path(__file__).resolve().parents[2] / "build" / "faults"
 #: Ports of cells that drive nets.
 OUTPUTS = ("Y", "Q", "RD_DATA")
 _WORDS = "hierarchy -top top; proc; opt_expr; opt_clean; memory_collect; write_json out.json"
-#: The place of a cell to which no line of `hdl` belongs.
+#: The place of a cell without a line of `hdl`.
 NOWHERE = "?"
-#: How many cells behind one without a line are asked for theirs.
+#: For a cell without a line, how many of the cells behind it are searched for one.
 _USERS = 8
 _LINE = re.compile(r"(?:^|[/|])hdl/([\w/]+\.py):(\d+)")
 
@@ -34,7 +34,7 @@ class Design:
     Parameters
     ----------
     modules : dict
-        As Yosys writes them in JSON, by hierarchical name: ``top.issue.chunks``.
+        Modules in Yosys's JSON, by hierarchical name: ``top.issue.chunks``.
     """
 
     def __init__(self, modules: dict[str, Any]) -> None:
@@ -49,14 +49,14 @@ class Design:
         self._users = {name: _users(module) for name, module in modules.items()}
 
     def cells(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield every cell that is no module: module, name, cell."""
+        """Yield every cell that is not an instance of a module: module, name, cell."""
         for name, module in self.modules.items():
             for key, cell in module["cells"].items():
                 if cell["type"] not in self.modules:
                     yield name, key, cell
 
     def place(self, module: str, cell: dict[str, Any]) -> str:
-        """Return file below ``hdl`` and line that a cell comes from, or its module where no line of ours says more."""
+        """Return the file below ``hdl`` and the line of a cell, or those of its module if no line of ours says more."""
         sources = [cell["attributes"].get("src", ""), *self._words_of(module, cell)]
         sources += [user["attributes"].get("src", "") for user in self._behind(module, cell)]
         while module in self._parents:
@@ -65,9 +65,9 @@ class Design:
         return _first_place(sources)
 
     def place_behind(self, module: str, cell: dict[str, Any]) -> str:
-        """Return file and line of the first word that a cell leads to, for one that has no place itself.
+        """Return file and line of the first word that a cell leads to, for a cell without a place.
 
-        The top module has no parent, and what compares an enumeration comes from a line of Amaranth.
+        The top module has no parent, and cells that compare an enumeration come from a line of Amaranth.
         """
         return _first_place(source for user in self._behind(module, cell) for source in self._words_of(module, user))
 
@@ -113,7 +113,7 @@ def _users(module: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:
 
 
 def _names(module: dict[str, Any]) -> dict[int, tuple[str, str, int, int]]:
-    """Return, for each net, the best name of a word that it is in, its source, its place in it and the word's width."""
+    """Return, for each net, the best name of a word with it, the source, its place in the word and the word's width."""
     names: dict[int, tuple[str, str, int, int]] = {}
     # Short words first: a field says more than its struct.
     for name, word in sorted(module["netnames"].items(), key=lambda item: (len(item[1]["bits"]), item[0])):
@@ -129,13 +129,13 @@ def _names(module: dict[str, Any]) -> dict[int, tuple[str, str, int, int]]:
 
 
 def design_of(component: Any) -> Design:
-    """Return a unit or a core, its processes turned into multiplexers and nothing else done to it."""
+    """Return a unit or a core, with processes turned into multiplexers and otherwise unchanged."""
     with ELABORATING:
         return elaborated(component)
 
 
 def elaborated(component: Any) -> Design:
-    """Return the same to one who holds `lab.netlists.yosys.ELABORATING`."""
+    """Return the same as `design_of`, for a caller that holds `lab.netlists.yosys.ELABORATING`."""
     text = rtlil.convert(component, name="top", emit_src=True)
     return Design(through_yosys(f"read_rtlil in.txt; {_WORDS}", text)["modules"])
 

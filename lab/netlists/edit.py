@@ -1,4 +1,4 @@
-"""Put faults into modules of cells: many at once, each with its select, or one for good."""
+"""Put faults into modules of cells: many at once, each with its select, or permanently."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def with_faults(design: Design, faults: Sequence[Fault], *, selected: bool = Tru
     design : Design
     faults : sequence of Fault
     selected : bool
-        Each fault is there while a constant that nothing knows, the cell `select_name`, is 1; otherwise for good.
+        Each fault is active while an unknown constant, the cell `select_name`, is 1; otherwise it is permanent.
     """
     modules = copy.deepcopy(design.modules)
     editors: dict[str, _Editor] = {}
@@ -39,7 +39,7 @@ def with_faults(design: Design, faults: Sequence[Fault], *, selected: bool = Tru
 
 
 class _Editor:
-    """Edits one module. Each fault has its select, so that edits of one cell may be stacked."""
+    """Edits one module. Each fault has its select, so edits of one cell can be stacked."""
 
     def __init__(self, module: dict[str, Any]) -> None:
         self._module = module
@@ -82,7 +82,7 @@ class _Editor:
         cell["connections"][port] = outer
 
     def _move_start(self, outer: Bits, inner: Bits) -> None:
-        """Let the register itself, not what now stands behind it, power up with its value."""
+        """Move the power-up value to the register itself, from the multiplexer that now follows it."""
         start = ["x"] * len(outer)
         for word in self._module["netnames"].values():
             held = list(reversed(word["attributes"].get("init", "")))

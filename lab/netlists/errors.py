@@ -10,7 +10,7 @@ __all__ = ["ToolError", "cadical", "version_of"]
 
 
 class ToolError(Exception):
-    """A tool is missing, too old, or failed: nothing is said about the unit."""
+    """A tool is missing, too old, or failed: this says nothing about the unit."""
 
 
 def version_of(distribution: str) -> str:

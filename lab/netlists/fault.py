@@ -36,13 +36,13 @@ class Fault:
     what : str
         The change in words.
     module, cell, port : str
-        Where in the netlist; the port may be an output.
+        The place in the netlist; the port may be an output.
     edit : tuple
         For `lab.netlists.edit`.
     ordinal : int
-        Which of the cells of its type and line it is, within its module's class of modules.
+        The index of the cell among those of its type and line, within its module's class of modules.
     has_line : bool
-        Whether the cell has a line of ``hdl``; otherwise the place is that of a word which it leads to.
+        Whether the cell has a line of ``hdl``; otherwise `place` belongs to a word that the cell leads to.
     """
 
     place: str
@@ -67,10 +67,10 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """One line that tells it all."""
+        """The whole fault in one line."""
         return f"hdl/{self.place} {self.kind}: {self.what}"
 
     @property
     def may_loop(self) -> bool:
-        """Whether it brings a new way from one gate to another."""
+        """Whether it adds a new path from one gate to another."""
         return self.edit[0] == "early"

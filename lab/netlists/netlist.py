@@ -1,8 +1,8 @@
-"""A netlist as bit-vector terms, read from what Yosys' ``write_smt2 -stbv`` writes.
+"""A netlist as bit-vector terms, read from the output of Yosys' ``write_smt2 -stbv``.
 
 Yosys makes every net a function of one word ``state``, which holds inputs and registers. Here inputs, registers and
-nets become constants, so that what an instance of a netlist is connected to, another one or itself one cycle earlier,
-stands in its very place, and solvers see one expression.
+nets become constants. An instance of a netlist may be connected to another one, or to itself one cycle earlier: their
+terms then replace its inputs and registers directly, and solvers see one expression.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Instance:
     inputs, outputs : dict of str to int
         Width in bits of every port by its name.
     registers : dict of int to str
-        What the registers hold in the next cycle, by their number.
+        The values of the registers in the next cycle, by their number.
     initial : str
-        Whether they hold what they start with.
+        Whether the registers have their initial values.
     """
 
     text: str
@@ -55,7 +55,7 @@ class Instance:
 
     @property
     def shown(self) -> str:
-        """Constants that stand for the outputs, so that a solution tells their values."""
+        """Constants that equal the outputs, so that a solution shows their values."""
         return "".join(
             f"(declare-const |shown.{name}| (_ BitVec {width}))\n(assert (= |shown.{name}| {self.port(name)}))\n"
             for name, width in self.outputs.items()
@@ -64,22 +64,22 @@ class Instance:
 
 @dataclass(frozen=True)
 class Netlist:
-    """The function that a module computes in a cycle.
+    """The function of a module in one cycle.
 
     Parameters
     ----------
     inputs, outputs : dict of str to int
         Width in bits of every port by its name.
     leaves : dict of int to str
-        Sort of the nets that nothing in the netlist drives: inputs, registers and what is left to chance.
+        Sort of the nets without a driver in the netlist: inputs, registers and undefined values.
     places : dict of int to list
-        Where the bits of a leaf that is an input come from: port and bit, the highest bit first.
+        For a leaf that is an input, port and bit of each of its bits, the highest bit first.
     nets : list of (int, str, str)
-        Number, sort and body of the others, each behind those that it needs; a use is ``(|top#1| state)``.
+        Number, sort and body of the other nets, each after the nets that it uses, as ``(|top#1| state)``.
     driven : dict of str to (str, str)
         Sort and body of the outputs.
     following : dict of int to str
-        Body of what a register holds next.
+        Body of a register's next value.
     initial : list of str
         Conditions on the registers at the start.
     """
@@ -103,9 +103,9 @@ class Netlist:
         prefix : str
             Begins the names of all constants.
         given : mapping of str to str, optional
-            Terms at inputs, which are left open otherwise.
+            Terms at inputs; the other inputs are left open.
         held : mapping of int to str, optional
-            Terms in registers, which may hold anything otherwise.
+            Terms in registers; the other registers may have any value.
         """
         lines = []
 
@@ -147,12 +147,12 @@ class Netlist:
 
 
 def parse(text: str) -> Netlist:
-    """Read what ``write_smt2 -stbv`` wrote of a module ``top``.
+    """Read the output of ``write_smt2 -stbv`` for a module ``top``.
 
     Raises
     ------
     ToolError
-        If it holds memories, or an input is not what its name says.
+        If it has memories, or an input does not match its name.
     """
     if "yosys-smt2-memory" in text:
         raise ToolError("netlist: got a memory, must be mapped to registers first")
@@ -215,7 +215,7 @@ def _read(text: str) -> Any:
 
 
 def _bits(expression: Any, leaves: Mapping[int, str]) -> list[tuple[int, int] | None]:
-    """Return which bits of which leaves an expression is made of, the highest first; None is a constant."""
+    """Return the leaf and bit for each bit of an expression, the highest first; None for a constant."""
     match expression:
         case ["concat", high, low]:
             return _bits(high, leaves) + _bits(low, leaves)

@@ -1,4 +1,4 @@
-"""From a component to the SMT-LIB that Yosys writes, kept by the hash of all that it depends on."""
+"""From a component to the SMT-LIB that Yosys writes, kept by the hash of everything that it depends on."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ __all__ = [
     "write_netlist",
 ]
 
-#: Where a lane is left out, a name in `hdl` stands for something else while a unit is elaborated: one at a time, then.
+#: To leave a lane out, a name in `hdl` is replaced while a unit is elaborated: so only one unit at a time.
 ELABORATING = threading.Lock()
 _ONE_MODULE = "flatten -noscopeinfo; opt -full"
 _EVERT = "hierarchy -top top; proc; expose -evert top"
-#: Processes become multiplexers, the hierarchy one module, and constant or unused parts go.
+#: Processes become multiplexers, the hierarchy becomes one module, and constant or unused parts go.
 COMBINATIONAL = f"hierarchy -top top; proc; {_ONE_MODULE}"
 #: The same, but the component's multiplier stays outside: its ports become ports.
 EVERTED = f"{_EVERT}/multiplier; hierarchy -top top; {_ONE_MODULE}"
@@ -74,7 +74,7 @@ def run_yosys(script: str, folder: Path) -> None:
 
 
 def rtlil_of(component: Any) -> str:
-    """Return a component as RTLIL, whose top module is ``top``."""
+    """Return a component as RTLIL with the top module ``top``."""
     with ELABORATING:
         return rtlil.convert(component, name="top", emit_src=False)
 
@@ -94,7 +94,7 @@ def netlist_of_verilog(component: Any, folder: Path, script: str = WITH_MEMORIES
 def write_netlist(
     text: str, folder: Path, script: str = COMBINATIONAL, models: Sequence[Path] = (), *, reading: str = "read_rtlil"
 ) -> Netlist:
-    """Return the netlist of RTLIL text, or of what another command reads.
+    """Return the netlist of RTLIL text, or of text that another command reads.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def write_netlist(
     written = folder / f"{key}.smt2"
     if not written.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        # Another process may be making the same one: each works in another folder.
+        # Another process may be making the same netlist: each works in its own folder.
         with TemporaryDirectory(dir=folder) as work:
             (Path(work) / "top.txt").write_text(text, encoding="utf-8")
             (Path(work) / "models.v").write_text("\n".join(sources), encoding="utf-8")

@@ -11,7 +11,7 @@ __all__ = ["products_per_beat", "products_per_cycle"]
 
 
 def products_per_beat(unit: Any, level: int) -> int:
-    """Return how many products a beat brings: one for each lane, in a vector unit half as many into fp32."""
+    """Return the number of products in a beat: one for each lane; into fp32, half as many in a vector unit."""
     lanes = getattr(unit, "lanes", None)
     if lanes is None:
         return 1
@@ -19,7 +19,7 @@ def products_per_beat(unit: Any, level: int) -> int:
 
 
 def _accumulators(unit: Any, level: int) -> list[int]:
-    """Return the registers that may be in rotation: level 1, and level 0 of the scalar unit, take pairs of them."""
+    """Return the registers to use in rotation: level 1, and level 0 of the scalar unit, take pairs of registers."""
     takes_pairs = level == 1 or (level == 0 and not hasattr(unit, "lanes"))
     return list(range(0, unit.registers, 2 if takes_pairs else 1))
 

@@ -30,7 +30,7 @@ class Peer:
     comb : int
         LUT4 + 2 CCU2C.
     megahertz : float
-        Median of three seeds; of a range that was measured, the upper end.
+        Median of three seeds; for a measured range, its upper end.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Pace:
 
 def measured_units(report: Report) -> dict[str, Build]:
     """Return the accumulating units of a report that have their recommended depth, and flags."""
-    # No simulator knows the primitive of a family, which takes as many cycles.
+    # No simulator knows the primitive of a family; the generic multiplier takes as many cycles.
     builds = catalogue("generic")
     return {result.name: builds[result.name] for result in report.results if _has_pace(UNITS[result.name])}
 
@@ -129,7 +129,7 @@ def conclusion(rows: list[Pace]) -> str:
 
 
 def every_pace(rows: list[Pace]) -> Table:
-    """Return the table of all rows, which is kept and not shown, the peers at its end."""
+    """Return the table of all rows, with the peers at the end; it is kept, not shown."""
     lines: list[tuple[object, ...]] = [
         (
             f"`{row.unit}`", row.format, row.level, f"{float(row.products_per_cycle):.2f}", f"{row.megahertz:.0f}",

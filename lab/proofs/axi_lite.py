@@ -6,8 +6,8 @@ byte of the register 0x3c; other registers are answered with an error. A read gi
 cycle, and 0 where there is none. An offered word stays, unchanged, until it is taken. A reset leaves nothing on its
 way.
 
-*In the AXI4-Stream unit*, which has the unit inside left out: for any traffic in the cycles after a reset, the bus
-answers as the registers alone do. The unit clears when they are told to, and they show its counts.
+*In the AXI4-Stream unit*, without the unit inside: for any traffic in the cycles after a reset, the bus answers as the
+registers alone do. The unit clears its counters when the registers are told to, and the registers show its counts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _STATE = {"address": 4, "has_address": 1, "strobes": 4, "has_data": 1, "read_add
 _CLEAR, _OKAY, _ERROR = bits(15, 4), bits(0, 2), bits(2, 2)
 #: Registers, by their number: products from 0, promotions from 8; as documented, and not as the unit computes them.
 _COUNTERS = (*range(0, 6), *range(8, 14))
-#: Cycles of traffic behind a reset: a write and a read have passed, and the next ones begun.
+#: Cycles of traffic after a reset: enough for a write and a read to pass and for the next ones to begin.
 _CYCLES = 5
 
 
@@ -90,7 +90,7 @@ def _rules(folder: Path) -> str:
         return both(*(equal(after.port(name), now.port(name)) for name in names))
 
     def taken(channel: str, there: str, done: str, **fields: str) -> list[str]:
-        """Return the rules of a channel by which something comes in."""
+        """Return the rules of an input channel."""
         accepted = both(_holds(now, f"{channel}valid"), _holds(now, f"{channel}ready"))
         same = both(*(equal(after.port(f"its_{name}"), word) for name, word in fields.items()))
         is_there = either(accepted, both(_holds(now, f"its_{there}"), inverse(done)))
@@ -135,7 +135,7 @@ def _in_place(cycles: int, folder: Path) -> str:
     alone = netlist_of(RegistersAlone(), folder, SEQUENTIAL)
     ports = axi_lite_ports()
     inputs = [name for name, port in ports.items() if port.flow is In and name in alone.inputs]
-    # Of the names that a wire has on either side Yosys keeps one.
+    # Yosys keeps only one of the names that a wire has on its two sides.
     (counts,) = (name for name, width in unit.inputs.items() if width == counts_layout().size)
     clear = [name for name in unit.outputs if name.startswith("unit.clear")]
     text, claims = "", []

@@ -1,7 +1,7 @@
 """Proofs about the AXI4-Stream unit: its ports carry the ports of the unit inside, for every value of every wire.
 
-The unit inside is left out: the proof looks at its inputs, and at the way of its outputs, port by port. A product of a
-format or register that it lacks must reach it with a level that it refuses, and change nothing else.
+The unit inside is left out: the proof compares its inputs and outputs with the wrapper's, port by port. A product of a
+format or register that the unit lacks must reach it with a level that it refuses, and change nothing else.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def _build(operands: tuple[FloatFormat, ...], folder: Path) -> str:
 
 
 def wiring_formula(component: AxiStreamMac, netlist: Netlist) -> str:
-    """Return a formula with a solution if a port of the unit or of its wrapper gets anything else than it should."""
+    """Return a formula with a solution if a port of the unit or of its wrapper gets a wrong value."""
     unit, top = component.unit, netlist.instance()
     beat, answer = product_beat_layout(unit.parameters), result_beat_layout(unit.parameters)
-    # Of the names that a wire has on either side Yosys keeps one.
+    # Yosys keeps only one of the names that a wire has on its two sides.
     (payload,) = (name for name, width in netlist.outputs.items() if name.startswith("unit.") and width == beat.size)
     result = top.port("unit.o__payload")
     claims = [equal(top.port(inside), top.port(outside)) for inside, outside in _STRAIGHT.items()]
@@ -77,7 +77,7 @@ _STRAIGHT = {
 
 
 def _products(top: Instance, payload: str, beat: data.StructLayout, formats: int, registers: int) -> list[str]:
-    """Return that the unit is given the product of the wrapper's wires, or one that it refuses."""
+    """Return the claims that the unit gets the product on the wrapper's wires, or one that it refuses."""
     operands, user = top.port("s_axis_tdata"), top.port("s_axis_tuser")
     register, fmt = slice_of(user, *_REGISTER), slice_of(user, *_FORMAT)
     lacking = [] if registers == 256 else [f"(bvuge {register} {bits(registers, 8)})"]

@@ -1,10 +1,10 @@
 # amaranth: UnusedElaboratable=no
 # A unit is built also for a look at its size.
-"""Proofs about the stream of the block quantiser: whatever the pauses, it gives the results of each block, in order.
+"""Proofs about the stream of the block quantiser: with any pauses, it gives the results of each block, in order.
 
-Draining a unit shows its content: a receiver that is always ready takes what comes, while some beats that are still to
-come are offered without a pause. Three things hold of every state that keeps the invariant below, which every cycle
-preserves and a reset brings about:
+Draining a unit shows its content: a receiver that is always ready takes every result, while some further beats are
+offered without a pause. Three things hold in every state that satisfies the invariant below, which a reset establishes
+and every cycle preserves:
 
 - Order: a cycle with any input changes the list of results as it would a queue. If a result is taken, the first one is
   gone. A beat that is accepted now and a beat that is offered first while draining give the same list. And a result
@@ -48,7 +48,7 @@ _LENGTH = f"(_ BitVec {_LENGTH_BITS})"
 
 
 class Observed(wiring.Component):
-    """A block quantiser that tells whether its state keeps the invariant, and how far its last block has come.
+    """A block quantiser with ports for whether its state satisfies the invariant, and how much of its last block came.
 
     Ports
     -----
@@ -81,7 +81,7 @@ class Observed(wiring.Component):
         conditions = [
             # Queues: the words between the first one and the next place.
             *(_is_sound(each) for each in (values, blocks)),
-            # The beats of whole blocks that have not left, and the beats of the block that is entering.
+            # The unit holds the beats of the whole blocks that are still inside, and of the block that is entering.
             values.level + unit.leaving == beats * whole + unit.entering,
             (unit.leaving == 0) | (blocks.level != 0),
             ~unit.has_room | (values.level < values.depth),
@@ -124,7 +124,7 @@ class _Size:
 
     @property
     def name(self) -> str:
-        """The last part of a claim's beginning."""
+        """The part of a claim's name that gives the size."""
         return f"beats_{self.beats}{'/numbers' * self.has_numbers}"
 
     @property
@@ -256,7 +256,7 @@ def _premise(now: Instance, begun: int) -> str:
 
 
 def _order(size: _Size, unit: Netlist, core: Netlist, *, begun: int, is_accepted: bool) -> str:
-    """Return a formula with a solution if a cycle changes the list of results otherwise than a queue."""
+    """Return a formula with a solution if a cycle does not change the list of results as a queue would."""
     now = unit.instance("top", given=_QUIET)
     further, rest = _beats(unit, (size.beats - begun - 1 if is_accepted else -begun) % size.beats)
     sent = [now.port("i__payload"), *rest] if is_accepted else rest

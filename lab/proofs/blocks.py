@@ -1,7 +1,7 @@
 """Proofs about the block quantiser's datapath: the scale and the element of a value beside any other value.
 
-A block of two values stands for a block of any number: all but the first one act by the largest exponent alone. So for
-every value and every other one, the largest of the block:
+A block of two values represents a block of any size: of the other values, only the largest exponent matters. So for
+every value, and for every other value as the largest of the block:
 
 - the scale is the power of two that puts the largest one into the top binade of the element format, where there is such
   a scale, and else the nearest;
@@ -131,7 +131,7 @@ def _quotient(code: str, fmt: FloatFormat, scale: str) -> str:
 
 
 def _scale_is_right(element: FloatFormat) -> str:
-    """Tell whether the largest value, over its scale, lies in the element's top binade, or is kept from it."""
+    """Tell whether the largest value, over its scale, lies in the top binade, unless the scale is at its limit."""
     lower, upper = (
         f"(fp #b0 {bits(DOUBLE.bias + element.emax + above, DOUBLE.exponent_bits)} {bits(0, DOUBLE.precision - 1)})"
         for above in (0, 1)

@@ -9,8 +9,8 @@ is 2k, across binades and subnormals, and the numbers that round to it lie betwe
     away from zero  2k - 2   2k        the upper one does
     to_odd          2k - 2   2k + 2    if k is odd; else 2k alone
 
-With R more, in units of 2**-R ulp, the ends of a stochastic rounding by the number r are 2**R k - r, which belongs to
-the interval, and 2**R k + 2**R - r, which does not.
+For a stochastic rounding by the number r, the ends have R more fraction bits. In units of 2**-R ulp they are
+2**R k - r, which belongs to the interval, and 2**R k + 2**R - r, which does not.
 
 No number here is ever rounded to the destination. All live in one *carrier* format, Float64 say. It must hold the
 operands, products and ends, and bracket the exact result by rounding it down and up. So this holds for formats of any
@@ -49,7 +49,7 @@ __all__ = ["addition", "conversion", "decode", "exact_product", "exact_sum", "fu
 
 
 def decode(code: str, fmt: FloatFormat, carrier: Sort) -> str:
-    """Return the finite number of a code: read as one of the carrier, whose bias moves it, and moved back, exactly."""
+    """Return the finite number of a code: read it in the carrier, where another bias moves it, and move it back."""
     top = fmt.exponent_bits + fmt.fraction_bits
     parts = [
         slice_of(code, top, top),
@@ -79,12 +79,12 @@ def magnitude_of(word: str, width: int, fraction_bits: int, bias: int, carrier: 
 
 @dataclass(frozen=True)
 class _Code:
-    """A code with more fraction bits, of whose interval the ends are asked.
+    """A code with more fraction bits, which gives the ends of its interval.
 
     Parameters
     ----------
     word, is_odd, is_negative : str
-        ``is_odd`` of the code without the further bits.
+        ``is_odd`` refers to the code without the additional bits.
     width : int
         Bits of the word.
     random, whole : str
@@ -152,7 +152,7 @@ def conversion(
     random_bits: int = 1,
     carrier: Sort = DOUBLE,
 ) -> str:
-    """Return definitions up to ``correct``: `out` and `flags` are what converting `code` gives.
+    """Return definitions up to ``correct``: `out` and `flags` are the result of converting `code`.
 
     `random` is the random number of the mode ``stochastic``, of `random_bits` bits.
     """
@@ -179,12 +179,12 @@ def rounding(
 ) -> str:
     """Return definitions of ``is_beyond``, ``is_rounded``, ``is_exact`` and ``is_tiny``, as `conclusion` says.
 
-    Defined already: ``magnitude``, of the number that `out` rounds; or `low` and `high`, that number rounded down and
-    up to the carrier, which holds all that it is compared with. `is_negative` tells its sign.
+    Already defined: ``magnitude``, of the number that `out` rounds; or `low` and `high`, that number rounded down and
+    up to the carrier, which holds every number in a comparison. `is_negative` tells its sign.
     """
     extra = random_bits if mode is Rounding.STOCHASTIC else 1
     fraction_bits = destination.fraction_bits + extra
-    # One more exponent bit than the destination has, and one more fraction bit for tiny numbers.
+    # One exponent bit more than the destination has, and one fraction bit more for tiny numbers.
     width = destination.exponent_bits + 1 + fraction_bits + 1
     chance = widened(random, random_bits, width) if mode is Rounding.STOCHASTIC else ""
 

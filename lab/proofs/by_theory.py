@@ -60,12 +60,12 @@ def sort_of(fmt: FloatFormat) -> Sort:
 
 
 def offset(fmt: FloatFormat) -> int:
-    """Return by how many binades a number is smaller than the same code's in the twin."""
+    """Return the number of binades by which a code's value is smaller than in the twin."""
     return fmt.bias - sort_of(fmt).bias
 
 
 def _read(code: str, fmt: FloatFormat, sort: Sort) -> str:
-    """Read a code with zeros ahead of its exponent field: a number in any case, by a power of two the format's."""
+    """Read a code with zeros ahead of its exponent field: always a number, the code's value times a power of two."""
     top = fmt.width - 1
     zeros = bits(0, sort.exponent_bits - fmt.exponent_bits)
     return from_bits(f"(concat {slice_of(code, top, top)} {zeros} {slice_of(code, top - 1, 0)})", sort)
@@ -80,7 +80,7 @@ def conversion(
     mode: Rounding = Rounding.NEAREST_EVEN,
     overflow: str = "special",
 ) -> str:
-    """Return definitions up to ``correct``: `out` and `flags` are what converting `code` gives."""
+    """Return definitions up to ``correct``: `out` and `flags` are the result of converting `code`."""
     exponent_bits = max(source.exponent_bits, destination.exponent_bits) + 2
     target = Sort(exponent_bits, destination.precision)
     # Both hold the number wherever it is moved.
@@ -120,8 +120,8 @@ def fused_step(
 ) -> str:
     """Return definitions up to ``correct``: `out` and `flags` are ``round(a * b + acc)``.
 
-    That is ``fp.fma`` in the accumulator's format, which mostly holds the operands' numbers, too. Where it does not, or
-    an offset differs, so that the first factor takes a power of two: see `_step_rounded_twice`, to nearest even alone.
+    That is ``fp.fma`` in the accumulator's format, which usually holds the operands' numbers, too. If it does not, or
+    if an offset differs and the first factor takes a power of two, see `_step_rounded_twice`, for nearest even only.
     """
     sort, codes = sort_of(accumulator), ((a, operand), (b, operand), (acc, accumulator))
     wide = Sort(max(operand.exponent_bits, accumulator.exponent_bits) + 2, accumulator.precision)
@@ -148,11 +148,11 @@ def fused_step(
 
 
 def _step_rounded_twice(move: int, precision: int, sort: Sort, wide: Sort) -> str:
-    """Define the results of a step with a factor of ``2**move``: rounded twice, to the effect of once.
+    """Define the results of a step with a factor of ``2**move``: two roundings with the effect of one.
 
-    The first time into a format with at least two more bits of significand and of exponent. To round up or down twice
-    is to do it once. To round to nearest, the first rounding is towards zero. If it was inexact, the exact result is
-    larger than the rounded one. Then a seeming tie is none, and is rounded away from zero.
+    The first rounding is into a format with at least two more bits of significand and of exponent. Rounding up or down
+    twice equals rounding once. To round to nearest, the first rounding is towards zero. If it was inexact, the exact
+    result is larger than the rounded one: then an apparent tie is not a tie, and is rounded away from zero.
     """
     longer = Sort(wide.exponent_bits, precision)
     x, y, z = (round_to(longer, name) for name in "xyz")

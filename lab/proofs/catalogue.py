@@ -73,17 +73,17 @@ def proofs() -> list[Proof]:
 
 
 def catalogue() -> list[Entry]:
-    """Return every proof, and the changes of the units by which they are tried."""
+    """Return every proof, and the changes to the units that test the proofs."""
     return [*proofs(), *mutants(), *pinned_faults()]
 
 
 def select(tier: str, beginnings: Sequence[str]) -> list[Entry]:
-    """Return the proofs of a tier whose ids begin as one of those given, ``*`` standing for anything; all for none.
+    """Return the proofs of a tier whose ids match one of the beginnings, where ``*`` matches anything; all without any.
 
     Raises
     ------
     ValueError
-        If one of those given begins no id.
+        If no id matches one of the beginnings.
     """
     found = [proof for proof in catalogue() if tier == "full" or proof.fast]
     for each in beginnings:

@@ -19,13 +19,13 @@ def named_conditions(port: str, words: str, names: Sequence[str], term: str, wid
     Parameters
     ----------
     port : str
-        A name of its own in the formula.
+        A name that nothing else in the formula has.
     words : str
-        Where, or when, they are to hold; it follows their names.
+        Where, or when, they must hold; it follows their names.
     names : sequence of str
         Of the bits of `term`, the lowest first; further bits have no name.
     term : str
-        Of so many bits, each of which is 1 if its condition holds.
+        A word of `width` bits; a bit is 1 if its condition holds.
     width : int
         Bits of the term.
     """

@@ -1,13 +1,13 @@
-"""Proofs about the multiply-accumulate unit around its lane: it reduces correctly, whatever a step computes.
+"""Proofs about the multiply-accumulate unit around its lane: it reduces correctly, whichever function a step computes.
 
-The lane is left out. Its result is an *uninterpreted function* of its inputs: nothing is known of it but that equal
-inputs give equal results. So the proofs about issue, hazards, chunks, promotions, registers and the queue of results
-hold for every arithmetic, and for the lane's.
+The lane is left out. Its result is an *uninterpreted function* of its inputs: the proof knows only that equal inputs
+give equal results. So the proofs about issue, hazards, chunks, promotions, registers and the queue of results hold for
+every arithmetic, and for the lane's.
 
-It is a bounded proof, of shallow units; `lab.proofs.along_model` has the proofs for every depth. In the first cycle the
-unit is in any state at all, and reset. Then, for any beats, changes of the port ``chunk``, stalls and refusals of
-results in so many cycles, every result that leaves equals the next one of its register in `Model` below, and no others
-leave. A unit that has been left alone for long enough has given them all.
+It is a bounded proof, of shallow units; `lab.proofs.along_model` has the proofs for every depth. The unit starts in any
+state at all, and is reset in the first cycle. Then a given number of cycles brings any beats, changes of the port
+``chunk``, stalls and refusals of results. Every result that leaves equals the next one of its register in `Model`
+below, and no others leave. A unit that has been left alone for long enough has given them all.
 
 The premise is the unit's rule for its user: a beat continues only values of its level, in its register.
 """
@@ -53,13 +53,13 @@ class ControlAlone(wiring.Component):
     i, o, chunk
         As of `MultiplyAccumulate`.
     a, b, stored, stored_class, accumulator_format : out
-        What the lane is given; the last one with `a` and `b`.
+        The lane's inputs; the last one comes with `a` and `b`.
     controls : out
-        How the lane is to round, of the operation at rank ``normalise``; only of a unit with several modes.
+        How the lane must round the operation at rank ``normalise``; only on a unit with several modes.
     number, result, result_class, code, promoted : in
-        What it gives.
+        The lane's outputs.
     events : in; counts, clear_counts : out, in
-        What it has raised; the counters. Only of a unit with counters.
+        Events that the lane has raised; the counters. Only on a unit with counters.
     """
 
     def __init__(self, **given: Any) -> None:
@@ -132,14 +132,14 @@ def _build(stages: int, cycles: int, drain: int, folder: Path, **given: Any) -> 
     return formula(component, netlist_of_verilog(component, folder), cycles, drain)
 
 
-#: Returns the claim about a unit: of the model, every cycle, how many of them beats may enter in, a result's layout.
+#: Takes the model, every cycle, the number of cycles in which beats may enter, and a result's layout; returns claims.
 Claims = Callable[[Model, list[Instance], int, data.StructLayout], list[str]]
 
 
 def formula(component: ControlAlone, netlist: Netlist, cycles: int, drain: int, claims: Claims | None = None) -> str:
     """Return a formula with a solution if a unit gives anything but the model's results.
 
-    In `cycles` cycles beats may enter; in the `drain` cycles behind them none does, and all results are taken.
+    In `cycles` cycles beats may enter; in the next `drain` cycles none does, and all results are taken.
     """
     parameters = component.unit.parameters
     beat, answer = product_beat_layout(parameters), result_beat_layout(parameters)
@@ -199,7 +199,7 @@ def _lane(unknown: UnknownStep, component: ControlAlone, instances: list[Instanc
 
 
 def _claims(model: Model, instances: list[Instance], beats: int, answer: data.StructLayout) -> list[str]:
-    """Return that every result is the next one of its register, refusals apart, and that in the end there are all."""
+    """Return the claims that every result is the next one of its register, refusals apart, and that none is missing."""
     claims = []
     counts = {(register, refused): bits(0, 5) for register in REGISTERS for refused in (0, 1)}
     for unit in instances:

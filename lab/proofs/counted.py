@@ -1,9 +1,9 @@
-"""Proofs that a unit counts the steps that it takes, whatever a step computes and raises.
+"""Proofs that a unit counts the steps that it takes, for any results and events of a step.
 
-As in `lab.proofs.control` the lane is left out, and its results, and now its events, are uninterpreted functions of its
-inputs. For any beats, refusals of results and changes of the port ``chunk`` in so many cycles, the counters end at the
-counts of the sequential model. These are, for each event, the accepted products that raised it, and the promotions of
-the chunks that they ended. A refused product counts for nothing.
+As in `lab.proofs.control` the lane is left out; its results, and here its events too, are uninterpreted functions of
+its inputs. For any beats, refusals of results and changes of the port ``chunk`` in a given number of cycles, the
+counters end at the counts of the sequential model. For each event, that model counts the accepted products that raised
+it, and the promotions that raised it for the chunks that they ended. A refused product does not count.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Proofs about the counters: each adds its input and stops at its largest value, and each gets its events.
 
-- A counter of 32 bits, from every state that it can reach, holds next the sum of its value, or of 0 if it is cleared,
-  and of the addend; or the largest value if the sum is larger. Induction from a reset proves which states it can reach.
+- A counter of 32 bits, in every state that it can reach, adds the addend to its value, or to 0 if it is cleared, and
+  stops at the largest value. Induction from a reset proves which states it can reach.
 - For any inputs in a cycle, the counters of a unit add the number of lanes that took part and raised an event, a known
-  number of cycles later. It goes to the counter of that event and of the kind of the step, and nothing to any other.
+  number of cycles later. The counter of that event and of that kind of step adds it; no other counter changes.
   After a reset they are 0, and events on their way are not counted.
 - So do the counters of a SIMD unit, whose lanes are left out, with the operation behind the last rank of its control.
 """
@@ -174,8 +174,8 @@ def counter_proofs() -> Iterator[Proof]:
 def _is_possible(counter: Counter, value: str, state: str, shown: Instance) -> str:
     """Tell whether a counter may be in a state.
 
-    What its high bits will be next is there, or so far as the phase says; and the low bits are so small that they
-    cannot pass their end before it is.
+    The next value of its high bits is ready, or computed as far as the phase says. Until it is ready, the low bits are
+    too small to overflow.
     """
     width, size, most = counter.high_bits, counter.low_bits, counter.most
     high, low = slice_of(value, COUNTER_BITS - 1, size), slice_of(value, size - 1, 0)
@@ -252,7 +252,7 @@ def _vector(lanes: int, folder: Path) -> str:
 
 
 def _counted(component: CountersAlone | CountedVector, netlist: Netlist, lanes: tuple[bool, ...]) -> str:
-    """Return a formula with a solution if an event is counted otherwise than as the operation and the lanes say."""
+    """Return a formula with a solution if a count does not follow from the operation and the events of the lanes."""
     delay = 2
     now = netlist.instance("top", given=_QUIET)
     cycles = [now, *following(netlist, delay + 1, "later", now, [{}] * (delay + 1))]
@@ -273,7 +273,7 @@ def _counted(component: CountersAlone | CountedVector, netlist: Netlist, lanes: 
         wanted = _saturated(held, equal(before.port("clear"), "#b1"), more, width)
         claims.append(either(inverse(_is_possible(counter, held, state, before)), equal(value, wanted)))
     text = now.text + "".join(each.text for each in cycles[1:]) + now.shown
-    # After a reset nothing is counted of what came before.
+    # After a reset, no earlier event is counted.
     still = {"writes": "#b0", "i__valid": "#b0"}
     reset = netlist.instance("reset", given={"rst": "#b1", "clk": "#b0"})
     begun = following(netlist, delay + 2, "begun", reset, [still] * (delay + 2))
@@ -283,7 +283,7 @@ def _counted(component: CountersAlone | CountedVector, netlist: Netlist, lanes: 
 
 
 def _takes_part(now: Instance, is_wide: bool) -> list[str]:
-    """Return that an operation is there and has something for a lane to do."""
+    """Return the conditions that there is an operation with work for a lane."""
     return [equal(now.port("writes"), "#b1"), *([] if is_wide else [equal(now.port("wide"), "#b0")])]
 
 

@@ -3,14 +3,14 @@
 Proven of the first half, for all operands:
 
 - each operand is ``significand * 2**exponent`` times a constant, exactly, its significand normalised;
-- the product's significand is the product of both, its exponent their sum: by that its number is the operands' product;
-- sign and class suit a product; and `contract` holds of all that is handed on.
+- the product's significand is the product of both, its exponent their sum, so its value is the operands' product;
+- sign and class suit a product; and all signals handed on satisfy `contract`.
 
 Proven of the second half, for all that `contract` allows and for all accumulators: it rounds the sum of the product's
 number and the accumulator. Proven of both: joined they are the step.
 
-So is the second half of a core of one operand format and all levels. In a core of other formats it is the same in other
-widths, so it is proven to be that: its words differ only in length, which solvers see at once::
+This covers the second half of a core of one operand format and all levels. A core of other formats has the same second
+half in other widths. A proof shows just that: the words differ only in length, so solvers decide it at once::
 
     wide core    product  [ p p p p p p 0 0 ]    +  accumulator  [ 0 | a a a a a ]  ->  the same code and flags
     its model    product  [ p p p p p p ]        +  accumulator      [ a a a a a ]
@@ -133,9 +133,9 @@ def _unsigned(word: str, carrier: Sort) -> str:
 
 
 def contract(netlist: Instance, mode: Mode) -> str:
-    """Define ``contract``, and ``is_zero_product``, of what stands at the ports `HANDED_ON`.
+    """Define ``contract`` and ``is_zero_product`` for the values at the ports `HANDED_ON`.
 
-    A product that is no number may have any significand and exponent.
+    A product that is not a number may have any significand and exponent.
     """
     formats, exponent = mode.formats, netlist.port("exponent")
     width, size = formats.product_width, formats.product_exponent_width
@@ -156,7 +156,7 @@ def contract(netlist: Instance, mode: Mode) -> str:
 
 
 def product_facts(factors: Sequence[str], product: str, width: int) -> str:
-    """Assert facts about every product of two words of so many bits, in place of a multiplier that is left out.
+    """Assert facts about every product of two words of `width` bits, instead of a multiplier, which is left out.
 
     Zero times anything is zero, and two leading ones leave no two leading zeros.
     """

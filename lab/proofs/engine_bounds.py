@@ -1,25 +1,25 @@
-"""Proofs that the matrix engine touches nothing outside the matrices of its command, whatever its registers hold.
+"""Proofs that the matrix engine touches nothing outside the matrices of its command, for any values of its registers.
 
-By induction over cycles, as in `lab.proofs.along_model`, each part beside a model of its own, with a reset in any
-cycle:
+Each part runs beside its own model. The proofs are by induction over cycles, as in `lab.proofs.along_model`, with a
+reset in any cycle:
 
 - *checker*: a command that it accepts has matrices that end within memory, and D lies apart from A, B and C. The ends
   are exact integers: ``address + (batches - 1) * batch stride + (rows - 1) * row stride + bytes of a row``.
-- *command*: what runs was accepted, and keeps its value until all parts have finished.
+- *command*: a command that runs was accepted, and keeps its value until all parts have finished.
 - *tiler*: lines and blocks come in the order of the contract's loops, each once, and none is left out. A line lies
   within a stored row of its matrix, a block within D.
 - *reader*: a burst has only words of the bus that hold a byte of its line, and stays within 4 KiB. So a read takes in
   other bytes only next to the first and the last element of a line, in the same words.
-- *placement*: the rows of the tiles of a block lie within the block, and each comes once. Those beyond its edge go
-  nowhere.
+- *placement*: the rows of the tiles of a block lie within the block, and each comes once. Rows beyond its edge are
+  dropped.
 - *writer*: a burst has only words that hold a byte of its row, and stays within 4 KiB. The strobes are exactly the
   bytes of the row.
 
-What one part shows of its outputs is what the next one assumes of its inputs. Sizes of registers and ports are those of
-the released engine; reader and writer are proven for both widths of the bus. *arithmetic* proves for small
-numbers what the others assume of products.
+Each part assumes of its inputs only properties that the part before it proves of its outputs. Registers and ports have
+the sizes of the released engine; reader and writer are proven for both widths of the bus. The other parts assume facts
+about products; *arithmetic* proves these facts for small numbers.
 
-It says nothing about values, nor about an end: the regression does.
+The proofs say nothing about values, nor whether a command ever ends: the regression tests both.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ PARTS: dict[str, tuple[Callable[[EngineParameters], Bounds], bool]] = {
     "writer": (Written, True),
 }
 _WIDTHS = (64, 128)
-#: The parts pass flags and values on, which are not looked at.
+#: The parts only pass flags and values on, so the proofs do without them.
 _PLAIN = {"flags": False}
 
 

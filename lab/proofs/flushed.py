@@ -1,11 +1,11 @@
-"""Proofs about units that flush subnormals: they are those that keep them, with two lines of NUMERICS section 12.
+"""Proofs about units that flush subnormals: units that keep them, with two rules of NUMERICS section 12.
 
-The units that keep subnormals are proven against specifications of numbers. Flushing changes two things, which are said
-of codes:
+The units that keep subnormals are proven against specifications of numbers. Flushing changes two things, which the
+rules state in terms of codes:
 
 - a subnormal operand is the zero of its sign;
-- a result is the zero of its sign, underflowed and inexact, if it is tiny. It is if the unit that keeps subnormals says
-  so, which judges by an unbounded exponent, too, or if its result is exact and a subnormal.
+- a tiny result is the zero of its sign, underflowed and inexact. A result is tiny if the unit that keeps subnormals
+  says so (which also judges by an unbounded exponent), or if that unit's result is exact and a subnormal.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _is_subnormal(code: str, fmt: FloatFormat) -> str:
 
 
 def _zero(negative: str, fmt: FloatFormat) -> str:
-    """Return the zero of a sign, of which a format may have one only."""
+    """Return the zero of a sign; a format may have only one zero."""
     if not fmt.has_negative_zero:
         return bits(0, fmt.width)
     return f"(ite {negative} {bits(fmt.sign_mask, fmt.width)} {bits(0, fmt.width)})"
@@ -101,7 +101,7 @@ def _flushed_result(code: str, flags: str, negative: str, fmt: FloatFormat) -> s
 
 
 def _converter(source: FloatFormat, destination: FloatFormat, modes: tuple[Rounding, ...], folder: Path) -> str:
-    """Return a formula with a solution if a converter that flushes gives anything else."""
+    """Return a formula with a solution if a converter that flushes breaks one of the two rules."""
     given: dict[str, Any] = {"roundings": modes}
     unit = netlist_of(Convert(source, destination, **given, flushes=True), folder).instance("unit")
     shared = {name: unit.port(name) for name in unit.inputs}
@@ -120,10 +120,10 @@ def _converter(source: FloatFormat, destination: FloatFormat, modes: tuple[Round
 
 
 def _step(mode: Mode, folder: Path) -> str:
-    """Return a formula with a solution if a step that flushes gives anything else.
+    """Return a formula with a solution if a step that flushes breaks one of the two rules.
 
-    One product stands for the multipliers of both steps, which are left out: their factors are alike, or both have a
-    zero among them.
+    One product replaces the multipliers of both steps, which are left out: their factors are equal, or both steps have
+    a factor of zero.
     """
     formats, fmt = mode.formats, mode.accumulator
     unit = netlist_of(FusedStep(replace(formats, flushes=True)), folder, EVERTED).instance("unit")

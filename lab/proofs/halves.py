@@ -1,7 +1,7 @@
 """The two halves of a fused step as components: up to the product, and from it on.
 
-The product is where a step is cut: there are three numbers ahead of it, of which two are multiplied, and two behind it.
-The proof of the second half assumes what the proof of the first half shows.
+A step is cut at its product: before the cut it has three numbers, two of which are multiplied; after it, two.
+The proof of the second half assumes only properties that the proof of the first half shows.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class FirstHalf(wiring.Component):
     a, b, format, accumulator_format : in
         As of `hdl.cores.fused_step.FusedStep`.
     a_significand, a_exponent, b_significand, b_exponent : out
-        What is multiplied, and added.
+        The numbers that are multiplied, and added.
     significand, exponent, sign, is_infinite, is_nan, invalid : out
-        What `multiply_operands` returns.
+        The result of `multiply_operands`.
     """
 
     def __init__(self, formats: StepFormats) -> None:
@@ -65,7 +65,7 @@ class FirstHalf(wiring.Component):
         )
 
     def after(self, step: str, bundle: Bundle) -> Bundle:
-        """Go on, but take note of the normalised operands."""
+        """Go on in the same cycle, and keep the normalised operands."""
         if step == "operands":
             self._operands = bundle
         return bundle.named(self._m)
@@ -96,7 +96,7 @@ class SecondHalf(wiring.Component):
     Ports
     -----
     significand, exponent, sign, is_infinite, is_nan, invalid : in
-        What `FirstHalf` hands on.
+        The outputs of `FirstHalf`.
     acc, format, accumulator_format : in
     rounding, random : in
         The fields of `formats.controls`, as far as it has any.

@@ -3,9 +3,9 @@
 A lane does not keep numbers as codes: their fields stand apart, the classes beside them. So there are three things:
 
 - without ranks, given codes in its own form, it is `FusedStep`, with the result in this form again;
-- with its ranks it is the same, later: from any state, what enters in one cycle leaves as it does there. As nothing in
-  it ever stands still, that is all;
-- the next step takes a result that comes back as an operand for what its code says.
+- with its ranks it does the same, later: from any state, an operation that enters in one cycle has the same result.
+  This suffices, because nothing in a lane ever stands still;
+- if a result comes back as an operand, the next step reads it as the value of its code.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _NoRanks(MacParameters):
 
 
 class LaneAlone(wiring.Component):
-    """A lane with its signals as ports, and of the operations behind its ranks the formats.
+    """A lane with its signals as ports, and with the formats of the operations behind its ranks.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def lane_pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path, 
     cycles[parameters.position("align")]["stored_class"] = gates.port("stored_class")
     multiplies = parameters.position("operands")
     multiplied = multiplies + sum(step in parameters.ranks for step in ("operands", "product"))
-    # A multiplier with a rank behind it gives its product by the name of that.
+    # Where a rank follows the multiplier, the product has the name of that rank.
     (product,) = (name for name in unit.inputs if name.startswith("lane.multiplier."))
     cycles[multiplied][product] = gates.port("lane.multiplier.o")
     for at in range(last + 1):

@@ -1,4 +1,4 @@
-"""A unit inside another component, with its lanes left out: what stands for a lane, and the unit's own ports."""
+"""Units without their lanes inside another component: replacements for a lane, and the unit's own ports."""
 
 from __future__ import annotations
 

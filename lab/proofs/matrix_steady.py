@@ -6,12 +6,12 @@ in any cycle and a port ``chunk`` that changes at will:
 - every beat is issued once, as it was taken; none is issued beside a promotion;
 - products of a tile, and promotions to a tile, keep their distance; at level 0, and when initial values are loaded, no
   chunk and no promotion is on its way;
-- of each tile at most one result is on its way, from the issue of its last product until it goes into the chains: so
-  every lane has a place for it, and the queue of tiles never overflows;
+- each tile has at most one result on its way, from the issue of its last product until it enters the chains. So every
+  lane has a place for it, and the queue of tiles never overflows;
 - the queue of rows never overflows, and offers a row whenever it has one;
 - the rows of a tile arrive one after the other, in order; a refusal has one.
 
-It says nothing about values: `lab.proofs.matrix_values` and the regression do.
+It says nothing about values: `lab.proofs.matrix_values` and the regression check them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _RELEASED = "matrix_mac"
 
 
 class SteadyMatrix(wiring.Component):
-    """An array without its lanes, and what holds in it.
+    """An array without its lanes, and the conditions on it.
 
     Ports
     -----
@@ -100,7 +100,7 @@ class SteadyMatrix(wiring.Component):
 
 
 class _Seen:
-    """The signals of an array: what stands behind each rank, by kind."""
+    """The signals of an array: the operation behind each rank, and its kind."""
 
     def __init__(self, unit: MatrixMac) -> None:
         self.parameters, self.control, self.drain = unit.parameters, unit.control, unit.drain
@@ -151,7 +151,7 @@ class _Beat:
         self.loads = self.beat.loads if self.parameters.initial else C(0, 1)
 
     def loads_as(self, operation: Any) -> Value:
-        """Return whether the held beat or an operation loads the same row as the beat, if this loads one."""
+        """Return whether the held beat, or an operation, loads a row exactly as the beat does."""
         if not self.parameters.initial:
             return C(1, 1)
         same_row = operation.row == self.beat.row if self.parameters.rows > 1 else C(1, 1)

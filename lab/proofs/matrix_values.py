@@ -1,9 +1,9 @@
 """Proofs about the values of an array of lanes: a few products of one tile, with any operands, give the fused steps.
 
-The array starts as it powers up. Beats of one tile follow one another, as fast as they are taken. The rows that leave
-must have the bits that `FusedStep` gives for the same products and promotions, one after the other, in every lane; they
-start from +0, or from any initial values that beats have loaded, row by row. The formats are so small that solvers
-multiply in them; ranks and control do not depend on the format.
+The array starts in its power-up state. Beats of one tile follow one another, as fast as they are taken. The rows that
+leave must have the bits that `FusedStep` gives for the same products and promotions, one after the other, in every
+lane. Sums start from +0, or from any initial values that beats have loaded, row by row. The formats are small enough
+for solvers to multiply in them; ranks and control do not depend on the format.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CASES = (
     (_SHORT, 1, 1, 1, 1, 1, True),
     (_SHORT, 1, 1, 2, 2, 1, True),
 )
-#: Any but 0, which idle operations have.
+#: Any tile but 0, which idle operations carry.
 _TILE = 5
 #: Cycles between a product's issue and the one before, a promotion's way, and the rest.
 _SPARE = 12
@@ -69,7 +69,7 @@ def _build(
 
 
 def values_formula(unit: MatrixMac, netlist: Netlist, step: Netlist, level: int, products: int, chunk: int) -> str:
-    """Return a formula with a solution if some operands give anything but the fused steps do."""
+    """Return a formula with a solution if, for some operands, the fused steps give other results."""
     parameters = unit.parameters
     beat, answer = matrix_beat_layout(parameters), matrix_result_layout(parameters)
     text, payloads = "", []

@@ -1,4 +1,4 @@
-"""A sequential model of the multiply-accumulate unit: beat by beat, with steps about which nothing is known."""
+"""A sequential model of the multiply-accumulate unit: beat by beat, with uninterpreted functions as steps."""
 
 from __future__ import annotations
 

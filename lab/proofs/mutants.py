@@ -1,11 +1,11 @@
 """Could the proofs fail? Small changes of the netlists, made by `lab.faults`, each of which a proof must notice.
 
 A solver looks for inputs on which the changed netlist differs from the original. If there are none, the change is
-proven to change nothing. Otherwise these inputs go into the formula of the proof, with the changed netlist in place of
+proven to change nothing. Otherwise these inputs go into the formula of the proof, with the changed netlist instead of
 the original. The formula must have a solution. It then has one without these inputs, too: the proof would fail.
 
-Only results that matter are compared: of the first half of a step, the signals that the second half reads for a product
-of that class.
+The comparison covers only results that matter. For the first half of a step, these are the signals that the second
+half reads for a product of that class.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Core:
     build : function
         Gives the component.
     formula : function
-        Takes a netlist of its ports and gives what has a solution if that is wrong.
+        Takes a netlist with its ports and returns a formula with a solution if that netlist is wrong.
     difference : function
-        Takes the original and a changed netlist and gives what has a solution if they differ where it matters.
+        Takes the original and a changed netlist and returns a formula with a solution if they differ where it matters.
     engine : str
-        Takes the formula.
+        Solves the formula.
     count, fast : int
-        Changes, and how many of them belong to the fast tier.
+        Number of changes, and how many of them belong to the fast tier.
     script : str
         Makes the netlist.
     """
@@ -91,7 +91,7 @@ def _same(names: Iterable[str]) -> str:
 
 
 def _pair(original: Netlist, mutated: Netlist, given: Mapping[str, str], premise: str) -> str:
-    """Return both netlists, with the same inputs but for those that are given for the second one."""
+    """Return both netlists; they share their inputs, except for those in `given`, which the second one gets."""
     one = original.instance("top")
     inputs = {**{name: one.port(name) for name in original.inputs}, **given}
     return one.text + premise + mutated.instance("mutant", given=inputs).text
@@ -200,7 +200,7 @@ class CoreMutant:
             return result.but(Verdict.EQUIVALENT, description)
         if result.verdict is not Verdict.REFUTED:
             return result
-        # The multiplier is left out of some; in the formula of the proof it is there.
+        # Some of these netlists leave the multiplier out; the formula of the proof has it.
         given = [name for name in original.inputs if not name.startswith("multiplier.")]
         inputs = {name: result.ports[name] for name in given}
         told = prove(
@@ -231,7 +231,7 @@ def _fixed(netlist: Netlist, inputs: Mapping[str, int]) -> str:
 
 @cache
 def _faults(core: Core) -> tuple[Design, list[Fault]]:
-    """Return the words of a core, and the changes of them."""
+    """Return the words of a core, and the changes to them."""
     design = design_of(core.build())
     # Faults in a multiplier that stays outside change nothing.
     found = [fault for fault in candidates(design) if core.script != EVERTED or fault.module != "top.multiplier"]
@@ -239,7 +239,7 @@ def _faults(core: Core) -> tuple[Design, list[Fault]]:
 
 
 def changed(core: Core, number: int, folder: Path) -> tuple[str, Netlist]:
-    """Return the description of one of a core's changes, and the netlist with it."""
+    """Return the description of one of a core's changes, and the changed netlist."""
     design, faults = _faults(core)
     text = json_of(with_faults(design, [faults[number]], selected=False))
     return faults[number].name, write_netlist(text, folder, core.script, reading="read_json")

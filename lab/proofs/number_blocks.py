@@ -1,4 +1,4 @@
-"""Proofs about the datapath of block quantisers whose scales are numbers, as of NVFP4.
+"""Proofs about the datapath of block quantisers whose scales are numbers, as in NVFP4.
 
 For every value, every other one in its block, and every power of two as the scale of the tensor:
 

@@ -30,16 +30,16 @@ class OpenedVector:
     states, counting
         As of `lab.proofs.along_model.opened.OpenedUnit`.
     queue, row_queue, answers : SeenMemory
-        Memories of the queue of promotions, of that of their rows, and of the queue of results.
+        Memories of the queues of promotions, of their rows, and of results.
     level, row_level : Signal
-        Of the first two.
+        Levels of the first two queues.
     queues : list of Queue
-        Of promotions, of their rows, of results.
+        The queues of promotions, of their rows, of results.
     results : Queue
         The last one of them.
     reserved, reserving, taken, packed
         Of the queue of results: places taken or promised, how many of them since the last cycle, whether one becomes
-        free; the operation behind the rank ``pack``, if there is one.
+        free; the operation behind the rank ``pack``, if there is such a rank.
     held, held_valid, is_second, row, row_valid, issuing, change, left, unsettled : Signal
         Of the promotions.
     pending, pending_before : Value
@@ -54,11 +54,11 @@ class OpenedVector:
     groups : list of LaneGroup
         The lanes with their registers.
     operands : list of Operands
-        Of each group, those of the beat that is held.
+        Operands of the held beat, by group.
     waiting_operands, kept_operands : list of WaitingOperands, of SeenMemory
-        Of each group, those of promotions, and their memories.
+        Operands of promotions, and their memories, by group.
     flags : dict of (int, int) to Signal
-        Those raised on what stands behind a rank, by lane and rank.
+        Flags raised on the operation behind a rank, by lane and rank.
     """
 
     def __init__(self, unit: OpenVectorMac) -> None:
@@ -91,7 +91,7 @@ class OpenedVector:
         self.passed_by = [group.passing.passed_by for group in unit.groups]
         self.groups, self.operands, self.waiting_operands = unit.groups, control.operands, p.waiting_operands
         self.kept_operands = [SeenMemory(each.storage, each.writing, each.reading) for each in p.waiting_operands]
-        # What gives the flags of an operation when its operands leave the control, and then the registers.
+        # Signals with the flags of an operation: as its operands leave the control, and then behind each rank.
         delay = unit.parameters.operand_delay
         self.flags = {
             (lane, place): behind

@@ -1,4 +1,4 @@
-"""Proofs about units with registers: they are their combinational cores, whatever they are given and when.
+"""Proofs about units with registers: they compute what their combinational cores compute, for any timing of inputs.
 
 A converter stands still while its result is refused. Flushing shows its content: the results that it gives while
 nothing enters and all are taken. One cycle from any state, with any input, must change that list as it would a queue.
@@ -122,7 +122,7 @@ def primitive_proofs() -> Iterator[Proof]:
 
 
 def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
-    """Return a formula with a solution if from any state one gives no product after as many cycles as it has ranks."""
+    """Return a formula with a solution if a multiplier, from any state, gives a wrong product after its ranks."""
     modelled = {kind: (Path(__file__).with_name(name),) for kind, name in _MODELS.items()}
     kinds: dict[str, tuple[Path, ...]] = {"generic": (), **modelled}
     text, products = "", []
@@ -162,7 +162,7 @@ def copy_proofs() -> Iterator[Proof]:
 
 
 def _copies(folder: Path) -> str:
-    """Return a formula with a solution if one form differs from the value of the cycle before, or 0 if that resets."""
+    """Return a formula with a solution if a form does not hold the last cycle's value, or 0 where a reset clears it."""
     unit = netlist_of(_Copies(), folder, SEQUENTIAL, (Path(__file__).with_name("trellis_ff.v"),))
     given = {"value": "value", "rst": "rst", "clk": "#b0"}
     now = unit.instance("now", given=given)
@@ -187,7 +187,7 @@ def following(
 
 
 def stream_formula(unit: Netlist, stages: int, joins: Joins) -> str:
-    """Return a formula with a solution if one cycle of a stream unit changes its content otherwise than a queue.
+    """Return a formula with a solution if one cycle of a stream unit does not change its content as a queue would.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Proof:
-    """Something that is to hold for every input.
+    """A property that must hold for every input.
 
     Parameters
     ----------
@@ -80,17 +80,17 @@ class Proof:
     unit, mode : str
         What it is about: a group of proofs, and which of them.
     specification : str
-        By which means the right result is told. These three are for people.
+        How the proof determines the right result. These three are for people.
     engine : str
         One of `ENGINES`.
     build : function
         Takes the folder that keeps netlists and gives SMT-LIB text, which has a solution exactly if the property fails.
     timeout : int
-        Seconds of processor time: what others do on the machine at the same time changes no verdict.
+        Seconds of processor time: other load on the machine changes no verdict.
     fast : bool
         Whether it belongs to the fast tier.
     explain : function, optional
-        Takes the value of every port in a solution, and says what golden says of them.
+        Takes the value of every port in a solution, and returns golden's result for them, in words.
     """
 
     claim: str
@@ -130,7 +130,7 @@ class Answer:
     seconds : float
         Processor time.
     remark : str
-        Operands in hex and what golden says of them, or what went wrong.
+        Operands in hex and golden's result for them, or what went wrong.
     cached : bool
         Whether it was decided in an earlier run.
     ports : dict of str to int
@@ -175,7 +175,7 @@ def engine_version(engine: str) -> str:
 
 
 def prove(proof: Proof, folder: Path) -> Answer:
-    """Decide a proof, or find it decided: a formula, the engine and its version are remembered with their answer."""
+    """Decide a proof, or look its answer up: answers are kept by formula, engine and version."""
     result = Answer(proof.id, proof.unit, proof.mode, proof.specification, proof.engine, Verdict.UNKNOWN, 0.0)
     try:
         version = engine_version(proof.engine)
@@ -202,7 +202,7 @@ def prove(proof: Proof, folder: Path) -> Answer:
         return replace(result, verdict=Verdict.PROVEN)
     if answer["answer"] == "sat":
         ports = _ports(answer["model"])
-        # Hundreds of bits that say what fails are told by their names.
+        # Hundreds of bits that say which conditions fail: the explanation has their names instead.
         inputs = _ports({name: value for name, value in answer["model"].items() if not name.startswith("fails.")})
         shown = ", ".join(f"{name} {value:#x}" for name, value in inputs.items())
         said = [shown, that_fail(text, ports), proof.explain(ports) if proof.explain else ""]

@@ -1,6 +1,6 @@
 """The formulas that a published run has proven, so that a later run solves only those that have changed.
 
-A line of the file is the key of a formula with its engine and version, and the processor seconds of its proof. Another
+A line of the file has the key of a formula with its engine and version, and the processor seconds of its proof. Another
 formula, engine or version has another key.
 """
 
@@ -20,7 +20,7 @@ _WORTHWHILE = 1.0  # seconds: nine tenths of the time are in a tenth of the proo
 
 
 def publish_proven(answers: Iterable[Answer], file: Path = FILE, *, least: float = _WORTHWHILE) -> None:
-    """Write the keys of everything whose proof took at least so many seconds, in the place of earlier ones."""
+    """Write the keys of all formulas whose proof took at least `least` seconds, and drop the earlier keys."""
     proven = {one.key: one.seconds for one in answers if one.verdict is Verdict.PROVEN and one.seconds >= least}
     lines = "".join(f"{key} {seconds:.1f}\n" for key, seconds in sorted(proven.items()))
     write_whole(file, lines.encode())

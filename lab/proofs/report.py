@@ -67,7 +67,7 @@ def _engines(outcomes: Sequence[Answer]) -> str:
 
 
 def _versions(outcomes: Sequence[Answer]) -> list[str]:
-    """Return the versions of the engines that were asked; one that is missing has said nothing, the others have."""
+    """Return the version of each engine that was asked, or the error if it is missing."""
     used = {one.engine for one in outcomes}
     versions = []
     for engine in filter(used.__contains__, ENGINES):
@@ -79,7 +79,7 @@ def _versions(outcomes: Sequence[Answer]) -> list[str]:
 
 
 def conclusion(outcomes: Sequence[Answer]) -> str:
-    """Return one line on proofs that all went through, and on changes of the netlists that they all judged."""
+    """Return one line for proofs that all went through, with deliberate changes that were all caught."""
     changes = sum(one.unit in ("faults", "mutants") for one in outcomes)
     seconds = sum(one.seconds for one in outcomes)
     return (

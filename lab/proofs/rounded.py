@@ -1,6 +1,6 @@
 """The result of a conversion in any mode, from its number's rounding (NUMERICS sections 8 and 9).
 
-A specification of numbers defines three conditions, and `conclusion` makes ``correct`` of them and of the classes.
+A specification of numbers defines the conditions, and `conclusion` derives ``correct`` from them and the classes.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def conclusion(
 ) -> str:
     """Return definitions up to ``correct``.
 
-    Defined already: ``is_beyond``, the number rounded with an unbounded exponent is above the largest finite value;
-    ``is_rounded``, code and sign equal the number rounded into the range; ``is_exact``, the code's value is the
-    number's; ``is_tiny``, the number rounded with an unbounded exponent is below the smallest normal one. They may be
-    anything if the code is no number's.
+    Already defined: ``is_beyond``, the number rounded with an unbounded exponent is above the largest finite value;
+    ``is_rounded``, code and sign equal the number rounded into the range; ``is_exact``, the code's value is the number;
+    ``is_tiny``, the number rounded with an unbounded exponent is below the smallest normal one. If the code is not a
+    number, they may be anything.
     """
     text = define("is_negative", "Bool", sign_bit(code, source))
     text += define("is_nan", "Bool", is_nan(code, source))
@@ -46,10 +46,10 @@ def conclusion(
 def settled(
     destination: FloatFormat, mode: Rounding, overflow: str, out: str, flags: str, *, sign: str = "is_negative"
 ) -> str:
-    """Return definitions up to ``correct`` of what rounds to `destination`, a conversion or a step.
+    """Return definitions up to ``correct`` for an operation that rounds to `destination`, a conversion or a step.
 
-    Defined already, beside what `conclusion` asks for: ``is_nan``, ``is_infinite`` and ``is_number``, of which one
-    holds; ``is_invalid``; and the sign, which `sign` names.
+    Already defined, beside the conditions that `conclusion` needs: ``is_nan``, ``is_infinite`` and ``is_number``,
+    exactly one of which holds; ``is_invalid``; and the sign, which `sign` names.
     """
     width = destination.width
     largest = [bits(destination.max_finite | at * destination.sign_mask, width) for at in (0, 1)]

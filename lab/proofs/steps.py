@@ -1,7 +1,7 @@
 """Proofs about the fused step: every operand format into itself and into float32, and all of them in one core.
 
-In every rounding mode: steps of a small format whole, of cbfloat16 from the product on, because the first half of a
-step knows no mode.
+In every rounding mode, the proofs cover whole steps of a small format, and steps of cbfloat16 from the product on. The
+first half of a step does not depend on the mode.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ MODES = [
     for accumulator in (operand, FP32)
     if accumulator in formats.accumulators
 ]
-#: Of these the whole step is proven at once, too: small, so that the multiplier is no obstacle.
+#: For these the whole step is also proven at once: they are so small that the multiplier is no obstacle.
 _SMALL = (FloatFormat("1-4-3", 4, 3), FloatFormat("1-5-2", 5, 2), FloatFormat("1-4-3 bias 11", 4, 3, 11))
 #: The first of them in every mode, with few random bits; and released widths.
 _IN_MODES = StepFormats(_SMALL[:1], _SMALL[:1], tuple(Rounding), 6)
 _OWN = StepFormats((CBFLOAT16,), (CBFLOAT16, FP32), tuple(Rounding))
 _SPECIFICATIONS = {"fp.fma": Z3_CADICAL, "interval": BITWUZLA}
-#: Where a proof would take too long it is cut by the distance of the exponents, at these.
+#: A proof that would take too long is split by the distance of the exponents, at these distances.
 _DISTANCES: dict[tuple[FloatFormat, FloatFormat], tuple[int | None, ...]] = {
     (BF16, FP32): (None, -40, -14, -2, 3, 40, None)
 }

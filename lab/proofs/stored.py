@@ -1,8 +1,8 @@
 """The lane's own form of numbers against codes: a lane without ranks is the fused step.
 
 The numbers of a lane stand apart from their classes, which override them. So where a class is special, the number is
-*noise*: any bits at all. Noise is what the multiplier gives for it, too. As in `lab.proofs.cut`, the multiplier itself
-is left out: its factors must be the same as in the step, and then its product is the same.
+*noise*: any bits at all. The multiplier also gives noise for it. As in `lab.proofs.cut`, the multiplier itself is left
+out: its factors must be the same as in the step, and then its product is the same.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _parts(code: str, fmt: FloatFormat) -> tuple[str, str, str]:
 
 
 def _left(fraction: str, fmt: FloatFormat, layout: data.StructLayout, rest: str) -> str:
-    """Put a fraction at the left of its field, in front of a part of something else."""
+    """Put a fraction at the left of its field, and fill the field with the low bits of `rest`."""
     spare = layout["fraction"].width - fmt.fraction_bits
     return f"(concat {fraction} {slice_of(rest, spare - 1, 0)})" if spare else fraction
 
@@ -94,10 +94,10 @@ def plain_operand(code: str, fmt: FloatFormat, layout: data.StructLayout) -> str
 
 
 def _operands(a: str, b: str, fmt: FloatFormat, layout: data.StructLayout, *, flushes: bool) -> str:
-    """Define ``lane_a`` and ``lane_b``: what codes are as operands, as they enter or as a promotion brings them.
+    """Define ``lane_a`` and ``lane_b``: codes as operands, as they enter or as a promotion brings them.
 
-    A promotion multiplies a result, which is no signalling NaN, by 1.0. Where subnormals are flushed, it is none of
-    those either, and a zero may have any fraction.
+    A promotion multiplies a result, which is never a signalling NaN, by 1.0. Where subnormals are flushed, the result
+    is never a subnormal either, and a zero may have any fraction.
     """
     sign, _, _ = _parts(a, fmt)
     noise = {key: field_of("noise_operand", layout, key) for key, _ in layout}
@@ -128,10 +128,10 @@ def _is_subnormal(code: str, fmt: FloatFormat) -> str:
 def _accumulator(
     code: str, fmt: FloatFormat, number: data.StructLayout, its_class: data.StructLayout, *, flushes: bool
 ) -> str:
-    """Define ``lane_number`` and ``lane_class``: what `code` is as an accumulator."""
+    """Define ``lane_number`` and ``lane_class``: `code` as an accumulator."""
     sign, field, fraction = _parts(code, fmt)
     text = f"(declare-const noise (_ BitVec {number.size}))\n(declare-const class_noise (_ BitVec {its_class.size}))\n"
-    # A subnormal that rounding has made the smallest normal number is still said to have been none.
+    # The smallest normal number may have `was_normal` clear: rounding may have made it from a subnormal.
     is_smallest = equal(field, bits(1, fmt.exponent_bits))
     was_normal = both(_has_field(code, fmt), either(inverse(is_smallest), _holds("noise", number, "was_normal")))
     its_fraction = _left(fraction, fmt, number, "noise")

@@ -1,9 +1,9 @@
-"""Proofs that a step tells right whether its product was lost whole (NUMERICS section 11).
+"""Proofs that a step reports correctly whether its product was lost whole (NUMERICS section 11).
 
-The specification compares numbers: of finite addends, the product not 0, the result has the accumulator's value. The
-result is the step's own, which other proofs show to be right. So nothing needs to be rounded here: the proof shows that
-the few bits that the step keeps of its addends say the same. As in `lab.proofs.cut` it is proven of the second half of
-a step, for all products that the first half hands on, and of both halves that they are the step.
+The specification compares numbers: the addends are finite, the product is not 0, and the result has the accumulator's
+value. The result is the step's own, which other proofs show to be right. So nothing needs to be rounded here: the proof
+shows that the few bits which the step keeps of its addends say the same. As in `lab.proofs.cut`, one proof covers the
+second half of a step, for all products that the first half hands on; another shows that both halves are the step.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _joined(formats: StepFormats, folder: Path) -> str:
 
 
 def _half(mode: Mode, folder: Path) -> str:
-    """Return a formula with a solution if the second half says anything else than the values of its numbers."""
+    """Return a formula with a solution if the second half's answer contradicts the values of its numbers."""
     half = netlist_of(SecondHalf(mode.formats, with_swamped=True), folder).instance()
     text = half.text + half.shown + mode.chosen(half) + cut.contract(half, mode) + "(assert contract)\n"
     text += "".join(f"(assert {condition})\n" for condition in _modes(half, mode))
@@ -79,7 +79,7 @@ def _half(mode: Mode, folder: Path) -> str:
 
 
 def _modes(half: Instance, mode: Mode) -> Iterator[str]:
-    """Yield that the rounding mode, if there is a choice, is one of those that are built."""
+    """Yield the premise that the rounding mode, if there is a choice, is one that was built."""
     if "rounding" in half.inputs:
         yield either(*(equal(half.port("rounding"), bits(each.value, 3)) for each in mode.formats.roundings))
 

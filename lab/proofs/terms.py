@@ -163,7 +163,7 @@ def number(value: Fraction, sort: Sort) -> str:
 
 
 def verdict(correct_bits: str, flags: str) -> str:
-    """Define ``correct``: the code is, and so are the flags that the specification has defined, in their order."""
+    """Define ``correct``: `correct_bits` holds, and `flags` has the flags that the specification has defined."""
     names = ("is_invalid", "", "overflows", "underflows", "is_inexact")
     places = " ".join(f"(ite {name} #b1 #b0)" if name else "#b0" for name in names)
     text = define("correct_bits", "Bool", correct_bits)

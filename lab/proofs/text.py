@@ -1,4 +1,4 @@
-"""``python -m lab.proofs.text FOLDER FILE ID``: the formula of a proof, from whichever `hdl` Python finds first.
+"""``python -m lab.proofs.text FOLDER FILE ID``: the formula of a proof about the `hdl` that Python finds first.
 
 It prints where that `hdl` lies, so that the caller knows which one it was.
 """

@@ -1,4 +1,4 @@
-"""A lane as functions of which nothing is known but that they give the same for the same."""
+"""A lane as uninterpreted functions: equal inputs give equal results, and nothing else is known."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class UnknownStep:
         )
 
     def step(self, a: str, b: str, number: str, classes: str, wide: str, controls: str = "") -> str:
-        """Apply a step; of a narrow number only the bits that it has count."""
+        """Apply a step; only the low bits of a narrow number count."""
         formats = self.parameters.formats
         spare = (1 << formats.accumulator_precision - 1 - formats.operands[0].fraction_bits) - 1
         used = f"(bvand {number} (ite {equal(wide, '#b1')} {bits(-1, self.number)} {bits(~spare, self.number)}))"

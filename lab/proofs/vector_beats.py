@@ -1,4 +1,4 @@
-"""The duties of a vector unit towards its beats, whatever its lanes give: issue each once, and count chunks."""
+"""The duties of a vector unit towards its beats, for any results of its lanes: issue each once, and count chunks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BeatsAndChunks:
     registers : list of Signal
         The model, for both rows of the pair.
     is_issued, is_sound, is_legal, error : Value
-        Whether the beat is issued, is none to be refused, and why it is; whether it continues only what it may.
+        Whether the beat is issued, is not refused, continues only values that it may; the reason for a refusal.
     since_reset : Signal
         Cycles since the last reset, up to 3.
     """

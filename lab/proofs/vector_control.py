@@ -1,16 +1,16 @@
-"""Proofs about the SIMD multiply-accumulate unit around its lanes: it reduces correctly, whatever a step computes.
+"""Proofs about the SIMD multiply-accumulate unit around its lanes: it reduces correctly for any function of a step.
 
 As in `lab.proofs.control`, the lanes are left out, and their results are uninterpreted functions: one family for each
-lane, so that a number in the wrong lane shows.
+lane, so that the proof notices a number in the wrong lane.
 
-It is a bounded proof. In the first cycle the unit is in any state at all, and reset. Then, for any beats, changes of
-the port ``chunk`` (but where a rank holds beats ahead of their issue), stalls and refusals of results in so many
-cycles,
+It is a bounded proof. The unit starts in any state at all, and is reset in the first cycle. Then a given number of
+cycles brings any beats, stalls and refusals of results, and any changes of the port ``chunk`` (unless a rank holds
+beats before their issue). The proof shows:
 
-- every result that leaves is the next one that `VectorModel` has of its row, of a beat that has come; refusals keep an
-  order among themselves,
-- behind part 0 of a result of level 1 part 1 leaves at once,
-- a unit that has been left alone for long enough has given all results, and takes whatever comes.
+- every result that leaves is the next one of its row in `VectorModel`, from a beat that has come. Refusals keep an
+  order among themselves.
+- part 1 of a result of level 1 leaves directly after part 0.
+- a unit that has been left alone for long enough has given all results, and accepts every beat.
 
 The premise is the unit's rule for its user: a beat continues only values of its level, in its row.
 """
@@ -51,13 +51,13 @@ class VectorControlAlone(wiring.Component):
     i, o, chunk
         As of `VectorMac`.
     a_0, b_0, stored_0, stored_class_0 and so on : out
-        What the lanes are given.
+        The inputs of the lanes.
     controls_0 and so on : out
-        How they are to round, of the operation at rank ``normalise``; only of a unit with several modes.
+        How the lanes must round the operation at rank ``normalise``; only on a unit with several modes.
     accumulator_format : out
-        What all of them are given with ``a`` and ``b``.
+        An input of all lanes, which comes with ``a`` and ``b``.
     result_0, result_class_0, code_0, promoted_0 and so on : in
-        What they give.
+        The outputs of the lanes.
     """
 
     def __init__(self, unit_type: type[OpenVectorMac] = OpenVectorMac, **given: Any) -> None:
@@ -180,19 +180,19 @@ def _build(size: Size, folder: Path, **given: Any) -> str:
 
 
 def formula(component: VectorControlAlone, netlist: Netlist, size: Size) -> str:
-    """Return a formula with a solution if a unit gives anything else than the model."""
+    """Return a formula with a solution if a unit's results differ from the model's."""
     parameters = component.unit.parameters
     model = VectorModel(parameters)
     given: dict[str, str] = {"clk": "#b0", "rst": "#b0"}
     if parameters.has_input_rank:
-        # A beat is held for a time that its user does not know, before the port is looked at.
+        # The unit holds a beat for an unknown time before it reads the port.
         given["chunk"] = "chunk"
     phases = ([given] + [given | {"i__valid": "#b0"}] * (size.apart - 1)) * size.beats
     phases += [given | {"i__valid": "#b0", "o__ready": "#b0"}] * size.refusing
     phases += [given | {"i__valid": "#b0", "o__ready": "#b1"}] * size.drain
     before = netlist.instance("before", given={"clk": "#b0", "rst": "#b1"})
     text = model.declarations + f"(declare-const chunk (_ BitVec {parameters.chunk_bits}))\n" + before.text
-    # Without a reset in the middle of work, what nothing has used yet is +0.
+    # Without a reset in the middle of work, an unused register holds +0.
     unused = both(before.initial, equal(before.port("i__valid"), "#b0"))
     text += f"(declare-const is_unused Bool)\n(assert {either(inverse('is_unused'), unused)})\n"
     instances: list[Instance] = []
@@ -229,7 +229,7 @@ def _lanes(model: VectorModel, instances: list[Instance]) -> str:
     parameters = model.parameters
     depth, delay = len(parameters.lane_ranks), parameters.operand_delay
     rounds_at, number_read, class_read = (parameters.position(at) - delay for at in ("normalise", "read", "align"))
-    # Cycles from the operands to what stands at a port.
+    # Cycles from the operands to the value at a port.
     delays = {
         "result": depth,
         "result_class": depth,
@@ -261,7 +261,7 @@ def _claims(
     for cycle, unit in enumerate(instances):
         payload, leaves = unit.port("o__payload"), _moves(unit, "o")
         is_refusal = inverse(equal(field_of(payload, answer, "error"), bits(0, 2)))
-        # The first part of one result at most waits for its second one, and then that is what must leave.
+        # At most one result has given its first part only. Then its second part must leave next.
         waiting = {beat: both(f"gives_{beat}_1", left[beat, 0], inverse(left[beat, 1])) for beat in range(model.beats)}
         text += define(f"waits_{cycle}", "Bool", either(*waiting.values()))
         ahead = [f"waits_{cycle}"]

@@ -1,7 +1,7 @@
-"""A sequential model of the SIMD multiply-accumulate unit: beat by beat, with steps about which nothing is known.
+"""A sequential model of the SIMD multiply-accumulate unit: beat by beat, with uninterpreted functions as steps.
 
-A beat finds the reduction that it continues by looking back at the beats before it, whatever rows they named. So the
-model is as large for a unit of many rows as for one of few.
+A beat finds the reduction that it continues by looking back at all earlier beats, of any rows. So the size of the
+model does not depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class VectorModel:
     Attributes
     ----------
     steps : list of UnknownStep
-        Of every lane: nothing is known of one from another.
+        One for each lane, with its own functions.
     beats : int
-        How many there have been.
+        Number of beats so far.
     """
 
     def __init__(self, parameters: VectorParameters) -> None:
@@ -55,11 +55,11 @@ class VectorModel:
         return "".join(step.declarations for step in self.steps)
 
     def accept(self, takes: str, beat: Mapping[str, str], port: str) -> str:
-        """Define the reduction of the next beat behind it, if it is taken.
+        """Define the reduction after the next beat, if that beat is taken.
 
-        A beat that continues what none has begun is legal if ``is_unused`` is set: then it begins at +0.
+        A beat that continues a reduction which no beat has begun is legal if ``is_unused`` is set: it begins at +0.
 
-        Also, of beat n, ``legal_<n>``; ``gives_<n>_<part>`` and ``answer_<n>_<part>``, the results that it will have;
+        For beat n, this also defines ``legal_<n>``; ``gives_<n>_<part>`` and ``answer_<n>_<part>``, its results;
         ``refused_<n>`` and ``register_<n>``.
 
         Parameters
@@ -69,7 +69,7 @@ class VectorModel:
             ``level``, ``register``, ``first``, ``last``; ``a_0``, ``b_0`` and so on; in a unit with several modes
             ``rounding``, ``random_0``, ``random_promotion_0`` and so on.
         port : str
-            What the port ``chunk`` says.
+            The value of the port ``chunk``.
         """
         now, parameters = self.beats, self.parameters
         self.beats += 1
@@ -92,7 +92,7 @@ class VectorModel:
         return text + self._answers(now, last)
 
     def _look_back(self, now: int, first: str) -> str:
-        """Define what there was of the reduction that a beat continues, and whether it may."""
+        """Define the earlier state of the reduction that a beat continues, and whether the beat may continue it."""
         high = self.parameters.register_width - 1
         text, may_continue = "", "is_unused"
         held = {name: start for name, (_, start) in self._state.items()}
@@ -110,7 +110,7 @@ class VectorModel:
         return text + define(f"legal_{now}", "Bool", either(inverse(f"sound_{now}"), first, may_continue))
 
     def _reduce(self, now: int, beat: Mapping[str, str], first: str, last: str, port: str) -> str:
-        """Define the reduction of a beat behind it, in every lane."""
+        """Define the reduction after a beat, in every lane."""
         own = {name: f"{name}_at_{now}" for name in self._state}
         is_chain = f"is_chain_{now}"
         chunk = Chunk(str(now), own, first, last, inverse(is_chain), self.parameters.chunk_bits, port)

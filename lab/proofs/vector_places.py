@@ -1,7 +1,7 @@
 """The vector unit's queue of results never overflows: each result on its way has a place, and no other has.
 
-How many places the promotions in their queue have is told by numbers beside its rows, as in
-`lab.proofs.along_model.delivery`: how many were taken before that row was written.
+Beside each row of the queue of promotions, as in `lab.proofs.along_model.delivery`, a number says how many places had
+been taken before that row was written. These numbers give the places of all promotions in the queue.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Places:
     Attributes
     ----------
     conditions, claims : list of (str, Value)
-        Invariants; that there is a place for what is written, and that what there is is offered.
+        Invariants; every result that is written finds a place, and the unit offers a result whenever it has one.
     """
 
     def __init__(self, m: Module, opened: OpenedVector, parameters: Any, offers: Value) -> None:

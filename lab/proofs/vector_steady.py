@@ -4,14 +4,14 @@ The lanes are left out: they may give anything. By induction over cycles, as in 
 in any cycle and a port ``chunk`` that changes at will:
 
 - every beat is issued once, as it was taken, and no beat is lost;
-- a product starts and ends chunks as a count of the products of its row says, a row whichever it may be;
+- a product starts and ends chunks as a count of the products of its row says, for any row;
 - products of a row, and promotions to a row, keep their distance; at level 0 no chunk and no promotion is on its way;
-- the queue of promotions never overflows, and what tells its rows ahead of time tells them rightly; the second
-  promotion of a chunk, to the odd row, follows the first one at once;
+- the queue of promotions never overflows, and announces its rows correctly ahead of time; the second promotion of a
+  chunk, to the odd row, directly follows the first one;
 - the queue of results never overflows, and offers a result whenever it has one.
 
-What it says nothing of is proven with these conditions among others: values and the order of results in
-`lab.proofs.along_vector.values`, and how long a beat waits in `lab.proofs.along_vector.waiting`.
+Other proofs keep these conditions among their own and add the rest: `lab.proofs.along_vector.values` proves values and
+the order of results, `lab.proofs.along_vector.waiting` how long a beat waits.
 
 The premise is the unit's rule for its user: a beat continues only values of its level, in its row.
 """
@@ -54,14 +54,14 @@ __all__ = [
 
 
 class SteadyVector(wiring.Component):
-    """A vector unit without its lanes, and what holds in it.
+    """A vector unit without its lanes, and the conditions on it.
 
     Ports
     -----
     i, o, chunk
         As of `VectorMac`.
     pair : in
-        Which pair of rows has its chunks counted; it must keep its value.
+        The pair of rows whose chunks the model counts; it must keep its value.
     legal, conditions, claims : out
         As of `lab.proofs.along_model.induction.ControlWithModel`.
     """
@@ -118,7 +118,7 @@ class SteadyVector(wiring.Component):
         return m
 
     def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
-        """Return further conditions: nothing, but for units that are looked at more closely."""
+        """Return further conditions: none here; proofs that look more closely add some."""
         return More()
 
 
@@ -151,7 +151,7 @@ def _copies(opened: OpenedVector, parameters: Any) -> Iterator[Condition]:
 
 
 def _held(top: SteadyVector, opened: OpenedVector, model: BeatsAndChunks) -> Iterator[Condition]:
-    """The beat that waits, and how long it has to for others of its row."""
+    """The beat that waits, and how long it must wait for others of its row."""
     parameters = top.unit.parameters
     recent = range(1, parameters.accumulate_latency)
     beat, held = model.beat, opened.issue.held
@@ -214,7 +214,7 @@ def _same(opened: OpenedVector, place: int, row: Value) -> Value:
 
 
 def _products(opened: OpenedVector, parameters: Any) -> Iterator[Condition]:
-    """Products of a row are far enough apart; a promotion and a product that counts are not the same."""
+    """Products of a row are far enough apart; only a product of a chunk causes a promotion."""
     operations, latency = opened.operations, parameters.accumulate_latency
     for one in range(1, len(operations)):
         operation = operations[one]
@@ -230,7 +230,7 @@ def _products(opened: OpenedVector, parameters: Any) -> Iterator[Condition]:
 
 
 def _promotions(m: Module, opened: OpenedVector, parameters: Any) -> Iterator[Condition]:
-    """The queue of promotions, its rows told ahead of time, and what leaves it."""
+    """The queue of promotions, its rows announced ahead of time, and the promotions that leave it."""
     p, operations, latency = opened.promotions, opened.operations, parameters.accumulate_latency
     queue, rows, places = opened.queue, opened.row_queue, parameters.promotions
     width = len(queue.writing.addr)

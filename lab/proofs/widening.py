@@ -59,7 +59,7 @@ def widening_proofs() -> Iterator[Proof]:
 
 
 def _core(parameters: MacParameters, folder: Path) -> str:
-    """Return a formula with a solution if a beat changes in any other way than that its operands are widened."""
+    """Return a formula with a solution if a beat changes in anything but the widening of its operands."""
     inner = parameters.widened
     assert inner, "there is nothing to widen to"
     narrow, wide = product_beat_layout(parameters), product_beat_layout(parameters.core)

@@ -1,4 +1,4 @@
-"""Make an archive of the sources and a wheel, and try both in empty environments."""
+"""Make an archive of the sources and a wheel, and test both in empty environments."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _try(made: Path, folder: Path) -> None:
 
 @ending_on_interrupt("lab.release", "nothing is kept of this run")
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; status 1 if a file lacks something, 2 if a command failed."""
+    """Run the command line; status 1 if an archive or a wheel lacks something, 2 if a command failed."""
     parser = argparse.ArgumentParser(prog="python -m lab.release", description=__doc__)
     default = ROOT / "build" / "dist"
     parser.add_argument("-o", "--output", type=folder_to_write, default=default, help="default: build/dist")

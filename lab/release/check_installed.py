@@ -18,7 +18,7 @@ from golden import reference
 
 TREE = Path(__file__).resolve().parents[2]
 FORMATS = ("cbfloat16", "cb16", "float16", "bfloat16")
-SAMPLED = 257  # one code in so many is also converted by the contract
+SAMPLED = 257  # the contract also converts one code in 257
 SPECIALS = 8  # of 40 factors: zeros, subnormals, infinities and NaNs
 
 

@@ -53,7 +53,7 @@ def problems_of_sources(found: Iterable[str], tree: Path) -> list[str]:
 
 
 def problems_of_wheel(found: Iterable[str], tree: Path, *, compiled: bool = True) -> list[str]:
-    """Return a line for each file that a wheel lacks of the three packages, and for each file that belongs to none.
+    """Return a line for each file of the three packages that a wheel lacks, and for each file that belongs to none.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def enough_products(operand: FloatFormat, least: int) -> list[Product]:
     whole = [product for example in EXAMPLES for product in recorded_products(example, operand)]
     most, rows = max(product.a.shape[0] for product in whole), 1
     while True:
-        # As many rows of each, so that no layer outweighs the others.
+        # The same number of rows of each, so that no layer outweighs the others.
         cut = [replace(product, a=product.a[:rows]) for product in whole]
         size = sum(product.size for product in cut)
         if size >= least:

@@ -101,7 +101,7 @@ class Netlist:
         Raises
         ------
         RuntimeError
-            If the unit stops answering, names a register that nothing was sent to, or reports an error.
+            If the unit stops answering, names a register to which nothing was sent, or reports an error.
         """
         (m, k), (_, n) = a.shape, b.shape
         codes, flags, counts = (

@@ -16,7 +16,7 @@ from golden import FloatFormat, Reduction
 
 __all__ = ["Product", "Recorder"]
 
-#: How many matrices of a batch are kept: attention has one for every head of every text.
+#: The number of matrices kept of a batch: attention has one for every head of every text.
 _BATCHED = 4
 
 
@@ -51,10 +51,10 @@ class Product:
 class Recorder(TorchDispatchMode):
     """Keep the operands of all exact products while it is entered, backward passes included.
 
-    A gradient's product shares an operand with a forward product: with its right one, a weight, it is grad_input; with
-    its left one, an activation, grad_weight. The activation may be a copy; then the product belongs to the layer whose
-    gradient came before. Biases are left out: the unit loads no initial value, and their gradients are sums in fp32,
-    which run as products by ones.
+    A gradient's product shares an operand with a forward product. If it shares the right one, a weight, it is
+    grad_input; if the left one, an activation, it is grad_weight. The activation may be a copy; then the product
+    belongs to the layer of the last gradient. Biases are left out: the unit loads no initial value, and their gradients
+    are sums in fp32, which run as products by ones.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Recorder(TorchDispatchMode):
         self._lefts: dict[int, str] = {}
         self._rights: dict[int, str] = {}
         self._last = ""
-        # While they are kept, no other tensor gets their memory.
+        # Keep the operands alive, so that no other tensor gets their memory.
         self._kept: list[torch.Tensor] = []
         self._hooks: list[Any] = []
 
@@ -94,7 +94,7 @@ class Recorder(TorchDispatchMode):
         self._inside.pop()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Look at the operands of exact products; everything runs as it would."""
+        """Record the operands of exact products; every function still runs unchanged."""
         if func is torch.ops.cbfloat.matrix_product.default:
             a, b, operand = args[0], args[1], Reduction.parse(args[3]).factors
             layer, direction = self._place(a, b)

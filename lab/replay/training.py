@@ -23,7 +23,7 @@ EXAMPLES = {
     "digits": lambda: DigitsMlp(name="digits_mlp").task(),
     "gpt": lambda: CharacterGpt(name="character_gpt").task(),
 }
-_WARM_UP = 3  # steps before the recorded one, in which the dynamic scale finds its size
+_WARM_UP = 3  # steps before the recorded one, in which the dynamic scale settles
 _BATCH = 16
 
 
@@ -43,7 +43,7 @@ def recorded_products(example: str, operand: FloatFormat) -> Iterator[Product]:
     batches = itertools.cycle(DataLoader(task.train, batch_size=_BATCH, shuffle=True))
     recorder = Recorder(task.model)
     with precision(half=operand.name, level=1):
-        # From where the scale of bfloat16 and float16 starts; cbfloat16's 2^31 would overflow in the first steps.
+        # The initial scale of bfloat16 and float16; cbfloat16's 2^31 would overflow in the first steps.
         scaler = GradScaler("dynamic", init_scale=2.0**15)
         for _ in range(_WARM_UP):
             _step(task, optimizer, scaler, *next(batches))

@@ -1,4 +1,4 @@
-"""The frame of a measurement: rows are taken one after the other, shown as a table, and published on request."""
+"""The frame of a measurement: it takes rows one after the other, shows them as a table, and publishes on request."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Row:
     Parameters
     ----------
     names : tuple of str
-        The cells that say what was measured.
+        The cells that name the measured thing.
     figures : tuple of str
     wrong, judged : int
-        How many numbers are wrong, of how many.
+        How many numbers are wrong, and how many were judged.
     """
 
     names: tuple[str, ...]
@@ -59,13 +59,13 @@ class Measurement:
     columns : sequence of str
         Headings of the names and figures of a row, and of its wrong numbers.
     measure : callable
-        Takes a number of repetitions, gives the rows.
+        Takes a number of repetitions, returns the rows.
     note : str
         The conditions, for the page; the machine is added.
     repetitions : int
-        Unless the command line says otherwise.
+        The default of the command line.
     left : int
-        How many columns are texts.
+        The number of columns with text.
     """
 
     module: str
@@ -112,7 +112,7 @@ def timed(plain: Callable[[], Any], others: Iterable[Callable[[], Any]], repetit
     seconds : float
         Of the plain call, the median.
     ratios : list of float
-        The time of each other call divided by that of the plain one right before, medians.
+        The time of each other call divided by the time of the plain call right before, medians.
     """
     plain()
     times, ratios = [], []
@@ -136,7 +136,7 @@ def differing(run: Callable[[], Iterable[NDArray[Any]]]) -> tuple[int, int]:
 
 
 def on_vector_paths(names: Collection[str], row: Callable[[str, FloatFormat, int], Row]) -> Iterator[Row]:
-    """Yield a row for every of these paths of the machine, 16-bit format and level, on one thread."""
+    """Yield a row for each of these paths that the machine has, 16-bit format and level, on one thread."""
     for path in kernels.paths():
         if path in names:
             with kernels.use(path, threads=1):

@@ -41,13 +41,13 @@ class Contestant:
         The called function, and its package on PyPI; a loop over NumPy arrays has the package of its type.
     operand : FloatFormat
     reduction : Reduction
-        The sum that it is meant to compute, and judged by.
+        The sum that it is meant to compute, and by which it is judged.
     prepare : callable
         Takes float32 arrays of shapes (M, K) and (K, N) that hold values of the operand format.
     values : callable
         Makes a float32 array of shape (M, N) of the result.
     out : FloatFormat, optional
-        Format of the results, the outer one of the reduction unless given.
+        Format of the results; by default the outer format of the reduction.
     threads : int
     """
 
@@ -72,13 +72,13 @@ def chain(fmt: FloatFormat) -> Reduction:
 
 
 def sgemm(a: Float32, b: Float32) -> Callable[[], torch.Tensor]:
-    """Prepare the product whose speed is the measure of all others: fp32 in PyTorch."""
+    """Prepare the product to whose speed all others are compared: fp32 in PyTorch."""
     x, y = torch.from_numpy(a), torch.from_numpy(b)
     return lambda: torch.mm(x, y)
 
 
 def contestants(threads: int) -> Iterator[Contestant]:
-    """Yield all contestants that are installed; golden with one thread, and with `threads` if these are more."""
+    """Yield all contestants that are installed; golden with one thread, and with `threads` if that is more."""
     yield Contestant("torch.mm, fp32", "torch", CBFLOAT16, FP32_CHAIN, sgemm)
     for count in sorted({1, threads}):
         for fmt in HALF_FORMATS:
@@ -180,7 +180,7 @@ def _casts(fmt: FloatFormat) -> Iterator[Contestant]:
 
         yield Contestant("pychop.matmul", "pychop", fmt, chain(fmt), prepare_chop)
     with suppress(ImportError):
-        # Its first import compiles it, with a compiler and Ninja.
+        # The first import compiles it, which takes a compiler and Ninja.
         from qtorch.quant import float_quantize
 
         def prepare_quantize(a: Float32, b: Float32) -> Callable[[], torch.Tensor]:

@@ -23,7 +23,7 @@ _PICTURES, _SIDE = 2, 224
 def torchvision() -> types.ModuleType:
     """Import torchvision, also where its compiled operators do not load (a CUDA build beside a PyTorch for the CPU).
 
-    Its import only asks that two of them exist; no model here calls one.
+    Its import only requires two of them to exist; no model here calls one.
     """
     try:
         return importlib.import_module("torchvision")
@@ -44,7 +44,7 @@ class Gpt2(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         os.environ["HF_HUB_OFFLINE"] = "1"
-        torchvision()  # transformers looks for it, and would fail where its operators do not load
+        torchvision()  # transformers looks for it, and would fail if its operators did not load
         transformers: Any = importlib.import_module("transformers")
         self.network = transformers.GPT2LMHeadModel(transformers.GPT2Config(loss_type="ForCausalLM"))
 

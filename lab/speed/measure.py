@@ -44,7 +44,7 @@ class Row:
     ratio : float
         Its rate relative to torch.mm in fp32 with as many threads, the median.
     wrong, judged : int
-        Outputs that differ from golden's in some bit, of how many.
+        Outputs that differ from golden's in some bit, and all judged outputs.
     """
 
     name: str
@@ -117,7 +117,7 @@ def count_wrong(contestant: Contestant) -> tuple[int, int]:
 
 
 def same_as_reference(contestant: Contestant, count: int) -> None:
-    """Require that golden, by which outputs are judged, has the reference's codes in the first outputs.
+    """Require golden, which judges the outputs, to have the reference's codes in the first outputs.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def same_as_reference(contestant: Contestant, count: int) -> None:
 
 
 def machine() -> str:
-    """Return the processor, the number of processors, and the kernels that serve."""
+    """Return the processor, the number of processors, and the kernels in use."""
     described = Path("/proc/cpuinfo")
     lines = described.read_text(encoding="utf-8").splitlines() if described.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -46,7 +46,7 @@ def _row(repetitions: int, path: str, fmt: FloatFormat, level: int) -> Row:
 
 
 def measure_modes(repetitions: int) -> Iterator[Row]:
-    """Yield the rate to nearest even and the speed of the other modes relative to it."""
+    """Yield the rate in nearest_even, and the speed of the other modes relative to it."""
     return on_vector_paths(("avx512", "avx2"), partial(_row, repetitions))
 
 

@@ -47,7 +47,7 @@ class Training:
         self._precision = cstorch.precision("cbfloat16", level=1)
 
     def seconds(self, steps: int = 1, every: int | None = None) -> float:
-        """Return this thread's time for a step, while every `every`-th step is observed, or none."""
+        """Return this thread's time for a step, with every `every`-th step observed, or none."""
         losses = [next(self._losses) for _ in range(steps)]
         looking: Any = nullcontext() if every is None else cstorch.observe(self.model, every)
         started = time.thread_time()
@@ -98,7 +98,7 @@ def measure(name: str, repetitions: int, every: int = _EVERY) -> Row:
 
 
 def row(name: str, plain: nn.Module, observed: nn.Module, figures: Iterable[str], ratio: float) -> Row:
-    """Return a row about twins: its times, the share of the time that observing adds, and the weights that differ."""
+    """Return a row about twins: times, the share of time that observing adds, and the number of differing weights."""
     count = parameter_count(plain)
     overhead = f"{100 * (ratio - 1):.1f} %"
     return Row((name,), (f"{count:,}", *figures, overhead), differing_weights(plain, observed), count)

@@ -25,7 +25,7 @@ def _rate(rate: float) -> str:
 def conclusion(rows: list[Row], path: str) -> str:
     """Return one line: golden's rates in cbfloat16 on one thread, beside PyTorch's fp32 product.
 
-    `path` names the kernels that served, on which the rates depend most.
+    `path` names the kernels in use, on which the rates depend most.
     """
     rates = {
         row.name.removeprefix("golden, "): f"{_rate(row.rate)} ({row.ratio:.2g} × `torch.mm`)"
@@ -78,7 +78,7 @@ def draw(rows: list[Row], path: Path) -> None:
 
 
 def _label(axes: Any, rows: list[Row]) -> None:
-    """Name every cluster of points once, as the points of a library lie together."""
+    """Name every cluster of points once: the points of a library lie together."""
     clusters: dict[str, list[Row]] = {}
     for row in rows:
         clusters.setdefault(_cluster(row.name), []).append(row)

@@ -26,7 +26,7 @@ from tools.interrupts import ending_on_interrupt
 
 __all__ = ["main"]
 
-#: All but the reference, which takes a second for some 20,000 vectors.
+#: All except the reference, which takes a second for some 20,000 vectors.
 DEFAULT_DESIGNS = tuple(name for name in DESIGNS if name != "reference")
 #: Modes as options of TestFloat name them.
 ROUNDINGS = {

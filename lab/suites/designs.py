@@ -24,10 +24,10 @@ from tools.compiled import Compiled, fields
 
 __all__ = ["DESIGNS", "THREE", "Design"]
 
-#: Results and flags of a unit on arrays of operands in a mode, or None for a unit that the design does not have.
+#: Results and flags of a unit on arrays of operands in a mode, or None if the design lacks the unit.
 Design: TypeAlias = Callable[[Operation, Sequence[Codes], Rounding], tuple[Codes, Codes] | None]
 
-#: The formats of the fused step whose operands' and accumulator's format is chosen at run time.
+#: The formats of the fused step that chooses the formats of operands and accumulator at run time.
 THREE = StepFormats(HALF_FORMATS, (*HALF_FORMATS, FP32))
 
 
@@ -57,7 +57,7 @@ def run_reference(unit: Operation, operands: Sequence[Codes], rounding: Rounding
 
 
 def run_netlist(unit: Operation, operands: Sequence[Codes], rounding: Rounding) -> tuple[Codes, Codes] | None:
-    """Run the netlist of a core for these formats and this mode alone; no core has float32 operands."""
+    """Run the netlist of a core built for only these formats and this mode; no core has float32 operands."""
     if isinstance(unit, Step) and unit.operand == FP32:
         return None
     inputs = ("code",) if isinstance(unit, Conversion) else ("a", "b", "acc")

@@ -4,13 +4,13 @@ A line has operation, rounding mode, trapped exceptions if any, operands, result
 fraction is a hexadecimal integer: 7FFFFF is 23 ones. A NaN, Q or S, has no payload; here it is the canonical one, or
 the one with the lowest fraction bit.
 
-Three things are not ours:
+These files differ from our contract in three points:
 
 - A trapped overflow, underflow or invalid operation has another result, or none: such a line is left out. Traps of
   exceptions that the line does not raise change nothing, nor do traps of inexact results.
 - Tininess is detected before rounding: flag u. It differs from tininess after rounding only where an inexact result
   is the smallest normal number, and there the exact result decides.
-- A signalling NaN behind a quiet NaN as first operand raises nothing, while by IEEE 754-2008, 7.2, every signalling NaN
+- A signalling NaN after a quiet NaN as the first operand raises nothing. By IEEE 754-2008, 7.2, every signalling NaN
   raises invalid: such a line is left out, too.
 """
 
@@ -54,12 +54,12 @@ def read_fpgen(stream: BinaryIO, name: str, left_out: Counter[str], translated: 
     left_out : Counter
         Counts the vectors that are not yielded, by the reason.
     translated : Counter
-        Counts, by function, the vectors tiny before rounding only, which are yielded without the flag.
+        Counts, by function, the vectors that are tiny only before rounding; they are yielded without the flag.
 
     Raises
     ------
     VectorError
-        If a line is not of the format.
+        If a line does not fit the format.
     """
     found: defaultdict[str, list[tuple[list[int], int, int, int]]] = defaultdict(list)
     in_heading = False
@@ -177,7 +177,7 @@ def _is_tiny_before_rounding_only(function: Function, codes: list[int], expected
         return False
     exact = abs(a.as_fraction() * b.as_fraction() + acc.as_fraction())
     smallest_normal = Fraction(2) ** fmt.emin
-    # Below it numbers with an unbounded exponent are half an ulp apart; half of that again, and they round up to it.
+    # Below it, numbers with an unbounded exponent are half an ulp apart; within half of that, they round up to it.
     return smallest_normal * (1 - Fraction(1, 2 ** (fmt.precision + 1))) <= exact < smallest_normal
 
 

@@ -53,7 +53,7 @@ Operation: TypeAlias = Conversion | Step
 
 @dataclass(frozen=True)
 class Function:
-    """A function as the suites have it.
+    """A function of the suites.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Function:
     unit : Conversion or Step
         The operation that computes it.
     arguments : function
-        Turns arrays of its operands into operands of the unit: a sum, for one, is a step with b = 1.
+        Turns arrays of its operands into operands of the unit: a sum, for example, is a step with b = 1.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Vectors:
     results : unsigned array
     flags : uint8 array
     lines : int array
-        Where they stand in the file, from 1.
+        Their line numbers in the file, from 1.
     """
 
     function: Function
@@ -96,7 +96,7 @@ class Vectors:
 
 
 class VectorError(ValueError):
-    """A line that is not of the file's format; the message begins with file and line."""
+    """A line that does not fit the file's format; the message begins with file and line."""
 
     def __init__(self, name: str, line: int, got: str, must: str) -> None:
         super().__init__(f"{name}:{line}: got {got!r}, must be {must}")
@@ -115,7 +115,7 @@ def _difference(fmt: FloatFormat, x: Codes, y: Codes) -> tuple[Codes, ...]:
 
 
 def _product(fmt: FloatFormat, x: Codes, y: Codes) -> tuple[Codes, ...]:
-    # A zero of the product's sign leaves a zero product its sign.
+    # Adding a zero of the product's sign keeps the sign of a zero product.
     return x, y, (x ^ y) & x.dtype.type(fmt.sign_mask)
 
 

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _points(generator: Any, model: int, function: Function) -> tuple[list[str], str]:
-    """Return the points of a model, or why it has none: most models know some instructions and raise for others."""
+    """Return a model's points, or the reason why it has none: most models raise for instructions they do not know."""
     width = function.given[0].width
     widths = (32,) if model == 26 else (width, width)
     # The generator prints its intermediate results.
@@ -84,7 +84,7 @@ def _points(generator: Any, model: int, function: Function) -> tuple[list[str], 
 def operands_of_points(points: Iterable[str], function: Function) -> Iterator[tuple[int, ...]]:
     """Yield the operands of points such as ``fs1 == 0 and fe1 == 0x1e and fm1 == 0x2c0 and fs2 == ...``.
 
-    Points about integers, or with another number of operands than the function has, are left out.
+    Points about integers are left out, and so are points whose number of operands differs from the function's.
     """
     for point in points:
         parts: dict[tuple[str, int], int] = {

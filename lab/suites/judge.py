@@ -1,4 +1,4 @@
-"""Vectors held against designs, every bit of result and flags, and the report of the counts."""
+"""Comparison of vectors with designs, in every bit of result and flags, and the report of the counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Tally:
     applied : int
         Vectors that were run.
     judged, wrong : Counter of (function, unit, design)
-        The same vectors, counted for each unit that computes them and each design of it.
+        The same vectors, counted for each unit that computes them and each design of that unit.
     left_out, translated : Counter
         See `read_fpgen`.
     examples : list of str
@@ -70,9 +70,9 @@ def judge(
     tally : Tally
         Takes all counts.
     shown : int
-        Length to which the list of examples may grow.
+        The maximum length of the list of examples.
     rounding : Rounding
-        The mode in which the vectors were made.
+        The rounding mode of the vectors.
     """
     was_run = np.zeros(len(vectors.lines), bool)
     for unit, chosen, operands in _ways(vectors):
@@ -101,7 +101,7 @@ def judge(
 
 
 def _ways(vectors: Vectors) -> Iterator[tuple[Operation, Codes, list[Codes]]]:
-    """Yield each unit that computes vectors, with the indices of the vectors that it can compute, and their operands.
+    """Yield each unit that computes some of the vectors, with the indices and operands of those vectors.
 
     A float32 step whose factors are both values of a 16-bit format is also a step of that format into float32.
     """

@@ -1,7 +1,8 @@
 """Files as Berkeley TestFloat's `testfloat_gen` writes them: ``87FF E850 E850 01``, operands, result, flags.
 
-Only the command that wrote the file knows its function, rounding mode and definition of tininess. Its flags have the
-bit order of RISC-V, as ours. Every line of a file has the same length, so a block of lines is an array of characters.
+A file does not name its function, rounding mode and definition of tininess; only the command that wrote it did. Its
+flags have the bit order of RISC-V, as ours. Every line has the same length, so a block of lines is an array of
+characters.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def read_testfloat(stream: BinaryIO, name: str, function: Function) -> Iterator[
     Raises
     ------
     VectorError
-        If a line is not made of the function's operands, result and flags.
+        If a line does not consist of the function's operands, result and flags.
     """
     digits = [fmt.width // 4 for fmt in (*function.given, function.unit.result)] + [2]
     length = sum(digits) + len(digits)
@@ -54,7 +55,7 @@ def read_testfloat(stream: BinaryIO, name: str, function: Function) -> Iterator[
 
 
 def _columns(text: bytes, digits: list[int], length: int) -> list[Codes] | None:
-    """Return the numbers of a block, an array for each column, or None if a line is not as the others."""
+    """Return the numbers of a block, an array for each column, or None if a line differs in form from the others."""
     if len(text) % length:
         return None
     characters = np.frombuffer(text, np.uint8).reshape(-1, length)

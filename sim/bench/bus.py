@@ -22,7 +22,7 @@ _CUT = (({"aw": 1, "ar": 1}, 1), ({"w": 1, "ar": 2}, 2), ({"aw": 2, "w": 2, "ar"
 
 
 def _set(counter: Any, value: int) -> None:
-    """Set a counter to a value, with what its high bits will be next."""
+    """Set a counter to a value, and the register with the next value of its high bits to match."""
     low_bits, ones = len(counter.low), (1 << len(counter.high)) - 1
     high = value >> low_bits
     state = {"low": value & (1 << low_bits) - 1, "high": high, "next_high": high + 1 & ones, "carry": int(high == ones)}
@@ -88,7 +88,7 @@ class BusCounting:
         return None if self.broken else total
 
     async def _reset(self, offered: dict[str, int], cycles: int) -> None:
-        """Reset the unit, which is at rest, while there is something on the bus: the bus begins anew, too."""
+        """Reset the unit, which is at rest, during transfers on the bus: the reset ends those, too."""
         self._preset()
         self._transfers.hurry(**offered)
         for _ in range(cycles):
@@ -107,7 +107,7 @@ class BusCounting:
         await self._rest()
 
     async def _rest(self) -> None:
-        """Go on until there is nothing on the bus."""
+        """Go on until the bus is idle."""
         while not (self._transfers.is_idle or self.broken):
             await self._edge
             self._go_on()
@@ -138,7 +138,7 @@ class BusCounting:
         self._before = shown
 
     def _preset(self) -> None:
-        """Set the counters. One becomes full only by counting, and even values suit one that has just been full."""
+        """Set the counters. One becomes full only by counting; even values also suit one that has just been full."""
         self._take()
         top = np.where(self._rng.random(len(COUNTERS)) < 0.6, COUNTER_BITS, self._rng.integers(8, 32, len(COUNTERS)))
         self._begun = self._before = [(1 << int(bits)) - int(self._rng.choice([2, 4])) for bits in top]

@@ -25,9 +25,9 @@ class Ran:
     cycles : int
         From the first accepted payload to the last one, both counted.
     broken_promises : list of str
-        Where the output stream broke its protocol.
+        Violations of the protocol by the output stream.
     counts : list of int, optional
-        What the counters have counted; None if they were not read.
+        Counts of the counters; None if they were not read.
     met_clears : int
         Clears of the counters in the same cycle as a counted step.
     is_blocked, is_answered : bool

@@ -20,7 +20,7 @@ _SHOWN = 2  # wrong elements of a beat
 def show(code: int, fmt: FloatFormat) -> str:
     """Return a code in hex and its value."""
     digits = -(-fmt.width // 4)
-    if code >> fmt.width:  # what a broken unit may answer
+    if code >> fmt.width:  # a broken unit may answer this
         return f"{code:#x} (no code of {fmt})"
     value = float(decode(np.array(code, code_dtype(fmt)), fmt))
     return f"0x{code:0{digits}x} ({value!r})"

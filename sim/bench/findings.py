@@ -44,7 +44,7 @@ class Context:
         return cls(port=Port.from_dict(manifest["port"]), **given)
 
 
-#: Makes a line from the context, the scenario, the index of an expected answer and what came instead.
+#: Makes a line from the context, the scenario, the index of an expected answer and the actual answer.
 Explain = Callable[[Context, Scenario, int, "int | str | None"], str]
 
 

@@ -82,7 +82,7 @@ class Testbench:
         name : str
             Scenario in the folder of this run.
         explain : function
-            Makes a line from the context, the scenario, the index of an expected answer and what came instead.
+            Makes a line from the context, the scenario, the index of an expected answer and the actual answer.
         """
         scenario = Scenario.load(run_folder(), name)
         ran = []

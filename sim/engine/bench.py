@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 class EngineBench:
-    """The engine, its registers and its memory, and a record of what it touched."""
+    """The engine, its registers and its memory, and a record of its reads and writes."""
 
     def __init__(self, dut: Any, seed: int) -> None:
         logging.getLogger("cocotb").setLevel(logging.WARNING)
@@ -46,7 +46,7 @@ class EngineBench:
             AxiBus.from_prefix(dut, "m_axi"), dut.aclk, dut.aresetn, reset_active_level=False, size=MEMORY
         )
         self.width = len(dut.m_axi_wstrb)
-        #: What the registers of a command hold.
+        #: The values of a command's registers.
         self.held: dict[str, int] = {}
         #: Words that were read, bytes that were written.
         self.read_words: set[int] = set()
@@ -74,7 +74,7 @@ class EngineBench:
             cocotb.start_soon(self._watch(channel, words.split()))
 
     async def _watch(self, channel: str, words: list[str]) -> None:
-        """What is offered stays until it is accepted (AXI4, A3.2.1), but for a reset."""
+        """An offered transfer stays until it is accepted (AXI4, A3.2.1), unless a reset comes."""
         valid, ready = (getattr(self.dut, f"m_axi_{channel}{end}") for end in ("valid", "ready"))
         payload = [getattr(self.dut, f"m_axi_{channel}{word}") for word in words]
         edge, reset = RisingEdge(self.dut.aclk), self.dut.aresetn
@@ -117,7 +117,7 @@ class EngineBench:
             ram.read_if.ar_channel, ram.read_if.r_channel,
         ):  # fmt: skip
             channel.set_pause_generator(pauses() if share else None)
-            channel.pause = False  # the generator that ends may have paused it
+            channel.pause = False  # the earlier generator may have left it paused
 
     @property
     def memory(self) -> np.ndarray:
@@ -129,7 +129,7 @@ class EngineBench:
         self.ram.write(0, given.tobytes())
 
     async def write(self, name: str, value: int) -> None:
-        """Write a register; raise `Refused` if the bus says no."""
+        """Write a register; raise `Refused` if the bus answers with an error."""
         answer = await self.registers.write(register_named(name).address, value.to_bytes(4, "little"))
         if answer.resp != AxiResp.OKAY:
             raise Refused(name)
@@ -169,7 +169,7 @@ class EngineBench:
         raise AssertionError("still busy")
 
     async def expect(self, command: Command, expected: np.ndarray, flags: int | None, error: int = 0) -> None:
-        """Wait for the end of a command and compare its result, all of the memory, and what was touched."""
+        """Wait for the end of a command and compare its result, all of the memory, and its reads and writes."""
         found = await self.result()
         assert (EngineError(found["error"]), found["tag"]) == (EngineError(error), command.tag), found
         if flags is not None:
@@ -182,7 +182,7 @@ class EngineBench:
             print(command.batches * command.m * command.n, file=file)
 
     def check_touched(self, *commands: Command) -> None:
-        """No word was read and no byte written that is not in a matrix of these commands; forget them."""
+        """Check that all words read and bytes written belong to matrices of these commands; clear the record."""
         words: set[int] = set().union(*(command.allowed_words(self.width) for command in commands))
         assert self.read_words <= words, f"read outside: {sorted(self.read_words - words)[:4]}"
         bytes_of_d = set().union(*(set(command.d.bytes_of().ravel().tolist()) for command in commands))

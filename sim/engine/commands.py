@@ -18,7 +18,7 @@ __all__ = ["Command", "Matrix", "changed", "memory_with", "random_command", "wor
 
 @dataclass(frozen=True)
 class Matrix:
-    """Where a matrix lies: stored rows x columns in each of `batches` matrices."""
+    """The place of a matrix in memory: stored rows x columns in each of `batches` matrices."""
 
     address: int
     rows: int
@@ -53,7 +53,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Command:
-    """A command: what the registers say."""
+    """A command, as its registers describe it."""
 
     m: int
     n: int
@@ -81,7 +81,7 @@ class Command:
 
     @property
     def read(self) -> list[Matrix]:
-        """The matrices that are read."""
+        """The matrices that the engine reads."""
         return [self.a, self.b, *([self.c] if self.c is not None else [])]
 
     @property
@@ -158,7 +158,7 @@ def memory_with(command: Command, memory: np.ndarray, rng: np.random.Generator) 
             [fmt.inf, fmt.nan, fmt.inf | 1, 0, 1, fmt.max_finite, 1 << fmt.width - 1, fmt.min_normal], shape
         )
         kind = rng.random(shape)
-        # Of C many may be special: each of them reaches one result.
+        # Many values of C may be special: each of them reaches only one result.
         share = rng.choice([0.0, 0.02, 0.3] if matrix is not command.c else [0.1, 0.5])
         codes = np.where(kind < share, any_code, np.where(kind < 1.2 * share, special, usual))
         matrix.put(memory, codes)

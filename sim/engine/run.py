@@ -17,8 +17,8 @@ from tools.yosys import loaded_yosys
 __all__ = ["results_compared", "simulate_engine"]
 
 _TOP = "matrix_engine"
-#: Under the rules of SystemVerilog, which cocotb asks for, Icarus gives registers their first values before it looks
-#: for changes, and logic that follows such a register alone stays unknown until it changes.
+#: cocotb asks for the rules of SystemVerilog. With these, Icarus sets the initial values of registers before it watches
+#: for changes, so logic that depends only on such a register stays unknown until the register changes.
 _BUILD_ARGUMENTS = {"icarus": ["-g2005"], "verilator": ["-Wno-fatal"]}
 
 
@@ -39,7 +39,7 @@ def simulate_engine(
     module : str
         Of the tests.
     verilog : str, optional
-        Verilog in place of the generated one: with a fault.
+        Verilog with a fault, instead of the generated one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / COMPARED).unlink(missing_ok=True)
@@ -72,7 +72,7 @@ def simulate_engine(
 
 
 def results_compared(folder: Path) -> int:
-    """Return how many results of commands a run has compared with the golden model, with no difference."""
+    """Return the number of command results that a run has compared with the golden model, without a difference."""
     file = folder / COMPARED
     return sum(map(int, file.read_text().split())) if file.is_file() else 0
 

@@ -90,7 +90,7 @@ async def engine_on_random_commands_is_golden(dut: Any) -> None:
     bench = await started(dut)
     for number in range(int(60 * EFFORT)):
         bench.press_back((0.0, 0.0, 0.3, 0.7)[bench.rng.integers(4)])
-        # None, a matrix, a row in turn, so that no bin of them is empty.
+        # None, a matrix and a row in turn, so that no bin stays empty.
         initial = Initial(number % 3 if PARAMETERS.initial else 0)
         command = random_command(bench.rng, PARAMETERS, MEMORY, tag=number & 0xFF, initial=initial)
         expected, flags = prepared(bench, command)
@@ -99,7 +99,7 @@ async def engine_on_random_commands_is_golden(dut: Any) -> None:
 
 
 def _every_kind(rng: np.random.Generator, fmt: FloatFormat, shape: tuple[int, ...]) -> np.ndarray:
-    """Initial values of which `_KINDS` neighbours in a row are of every kind."""
+    """Initial values with every kind of value among `_KINDS` neighbours in a row."""
     codes = [fmt.min_subnormal, fmt.min_normal - 1, fmt.min_normal, fmt.max_finite, fmt.inf, fmt.nan, fmt.inf | 1, 0]
     special = [code | sign for code in codes for sign in (0, fmt.sign_mask)]
     return np.resize(rng.permutation([*special, int(golden.encode(rng.normal(), fmt))]), shape)
@@ -136,7 +136,7 @@ async def engine_from_initial_values_of_every_kind_is_golden(dut: Any) -> None:
             assert command.c is not None
             memory = bench.memory
             memory_with(command, memory, bench.rng)
-            # Factors of which none is special, so that the initial value shows.
+            # No special factors, so that the initial value shows.
             for matrix in (command.a, command.b):
                 fmt = FP32 if matrix.size == 4 else command.format
                 shape = (matrix.batches, matrix.rows, matrix.columns)
@@ -152,7 +152,7 @@ async def engine_from_initial_values_of_every_kind_is_golden(dut: Any) -> None:
 
 
 def _refusals(command: Command) -> dict[EngineError, list[Command]]:
-    """Commands that must be refused, each made from one that is not by changing words of registers."""
+    """Commands that must be refused, each made from a valid command by changing words of registers."""
     options, size = command.registers()["OPTIONS"], PARAMETERS.size_bits
     field = register_named("OPTIONS").field
 
@@ -273,7 +273,7 @@ def _large(bench: EngineBench, **given: Any) -> Command:
 
 
 def _only_d_differs(bench: EngineBench, command: Command, before: np.ndarray, after: np.ndarray) -> None:
-    """Every byte of the memory is as before, or in D as after the command."""
+    """Check that every byte of the memory is as before, or lies in D and is as after the command."""
     memory, inside = bench.memory, np.zeros(MEMORY, bool)
     inside[command.d.bytes_of()] = True
     wrong = np.flatnonzero((memory != before) & ~(inside & (memory == after)))
@@ -316,7 +316,7 @@ async def engine_when_stopped_in_any_cycle_drains_the_bus_and_stays_usable(dut: 
     for number in range(int(24 * EFFORT)):
         kind = ("abort", "reset", "pin")[number % 3]
         bench.press_back((0.85, 0.0)[number // 3 % 2])
-        # Without C, with a matrix, with a row in turn. C is read soon after the check.
+        # Without C, with a matrix and with a row, in turn. C is read soon after the check.
         initial = Initial(number % 5 % 3 if PARAMETERS.initial else 0)
         command = replace(_large(bench, batches=1, initial=initial), tag=number)
         expected, flags = prepared(bench, command)

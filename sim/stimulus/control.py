@@ -117,14 +117,14 @@ def port_changes(maker: Maker) -> Scenario:
     lengths = [chunk for chunk in (1, 2, 3, 5, 8, 0) if chunk < 1 << maker.mac.chunk_bits]
     chunked = [kind for kind in maker.kinds if kind[1]]
     chains: list[Chain] = []
-    # Where two beats are held, few reductions show that the one ahead of the last sees another length.
+    # If the unit holds two beats, few reductions show that the beat before the last sees another length.
     for _ in range((24 if maker.mac.parameters.widened is None else 150) + int(100 * maker.effort)):
         index, level = chunked[int(maker.rng.integers(len(chunked)))]
         chunk = int(maker.rng.choice(lengths))
         chain = [maker.segment(index, level, int(maker.rng.integers(2, 10)), chunk=chunk)]
         chain[0].pauses = [int(maker.rng.choice([0, 0, 1, 2, 5])), *[0] * (len(chain[0].a) - 1)]
         chains.append(chain)
-    # In the last pair of registers, which no other takes: one reduction of level 0 after another.
+    # In the last pair of registers, which no other reduction takes: one reduction of level 0 after another.
     behind = [[one] for one in _chains_of_level_0(maker, len(chains))]
     maker.complete("port_changes", every := [*chains, *behind])
     chains, behind = every[: len(chains)], every[len(chains) :]

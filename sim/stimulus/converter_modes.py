@@ -40,7 +40,7 @@ def mode_scenarios(component: FloatConverter, port: Port, rng: np.random.Generat
         parts += [boundary(source, exponents), random_codes(source, int(20_000 * effort), rng)]
         codes = rng.permutation(np.tile(np.concatenate(parts), 4))
     maker = _Maker(component, port, rng)
-    # Left to chance, a zero or an infinity would miss one of the modes in one run of three.
+    # By chance alone, a zero or an infinity would miss one of the modes in one run of three.
     every = maker.scenario("codes_in_all_modes", codes, each_in_all_modes=specials(source))
     every.is_bulk = True
     some = rng.choice(codes, int(_SAMPLE * min(2 * effort, 1.0)))
@@ -115,7 +115,7 @@ class _Maker:
         )
 
     def _flushed(self, codes: Codes, bits: NDArray[np.uint64], flags: NDArray[np.uint64]) -> Counter[str]:
-        """Count what becomes of subnormal codes and results, by sign."""
+        """Count the effects of flushing on subnormal codes and results, by sign."""
         source, destination = self.component.source, self.component.destination
         magnitude, result = codes & np.uint64(source.sign_mask - 1), bits & np.uint64(destination.sign_mask - 1)
         values = np.abs(decode(codes.astype(code_dtype(source)), source).astype(np.float64))

@@ -22,7 +22,7 @@ from sim.stimulus.schedule import interleave
 
 __all__ = ["CountingMaker", "counts_of_segment"]
 
-#: In which cycles the counters are cleared: often, twice in a row, and again and again.
+#: The cycles in which the counters are cleared: often, twice in a row, and several times in a row.
 _CLEARS = np.isin(np.arange(97), [3, 10, 11, 29, 50, 51, 52, 53, 80])
 #: Cycles beyond its latency after which a unit surely ends steps.
 _BUSY = 4
@@ -36,7 +36,7 @@ class _Brought(Place):
         self._segment, self._random_bits = segment, random_bits
 
     def of_step(self, step: int) -> dict[str, Any]:
-        """Return how a step is rounded."""
+        """Return the mode and random number of a step."""
         segment, k, random = self._segment, step, self._segment.random
         if step >= FIRST_PROMOTION:
             length = len(segment.a)

@@ -95,9 +95,9 @@ def near_limits(
 
 
 def _near_limits(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Yield exponent fields of an accumulator, and a product which differs from it in its lowest bit alone.
+    """Yield exponent fields of an accumulator, and a product that differs from it only in its lowest bit.
 
-    As many digits cancel as possible, but fewer than the exponent has places for.
+    As many digits cancel as possible, but fewer than the exponent allows.
     """
     bits = operand.precision
     for field in range(1, min(2 * bits, operand.max_finite_field + 1)):
@@ -116,7 +116,7 @@ def _near_limits(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tup
 
 
 def _inverse_factors(bits: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Return odd significands whose product is a multiple of ``2**bits`` and one, and at least 2 as a number."""
+    """Return odd significands whose product is a multiple of ``2**bits`` plus one, and at least 2 as a number."""
     while True:
         x = int(rng.integers(1 << bits - 1, 1 << bits)) | 1
         y = pow(x, -1, 1 << bits)

@@ -26,7 +26,7 @@ def flushed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
     for sign in (0, minus):
         other = sign ^ minus
         for subnormal in (1 | sign, normal - 1 | sign):
-            # As a factor, first or second; both; and as the factor of an accumulator.
+            # A subnormal as the first or second factor; as both; and as the factor of an accumulator.
             rows += [(0, one, subnormal, one), (sign, one, one, subnormal), (one, one, subnormal, subnormal)]
             rows += [(subnormal, one, one, one), (subnormal, one, 0, one), (0, one, operand.inf, subnormal)]
         if not _reaches(operand, accumulator):
@@ -51,7 +51,7 @@ def flushed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
 
 
 def count_flushed(operand: FloatFormat, accumulator: FloatFormat, level: int, steps: Steps) -> Counter[str]:
-    """Count what becomes of subnormal operands and results, by sign, where all is rounded to nearest even."""
+    """Count the effects of flushing on subnormal operands and results, by sign, with rounding to nearest even."""
     a, b = steps.a.astype(np.uint16), steps.b.astype(np.uint16)
     acc = steps.accumulators(operand, accumulator, FLUSH)
     result, flags = multiply_accumulate(

@@ -21,7 +21,7 @@ __all__ = ["long_chains", "long_lengths", "required_long_chunks", "sparse_result
 
 #: Products beyond the last whole chunk.
 _REST = 5
-#: Most reductions that are tried in order to distinguish all wrong chunk lengths.
+#: The most reductions to try until all wrong chunk lengths are distinguished.
 _DRAWS = 200
 
 
@@ -107,7 +107,7 @@ def sparse_results(
     places : int array
         Their numbers, ascending.
     chunks : int array
-        Chunk lengths, each the answer's of one.
+        Chunk lengths, one for each answer.
     """
     outer = FP32 if level == 1 else operand
     total = np.zeros(len(chunks), np.uint32 if level == 1 else np.uint16)

@@ -268,7 +268,7 @@ class MacMaker(Maker):
                 ends = [level > 0 and (k + 1 == length or (chunk > 0 and (k + 1) % chunk == 0)) for k in range(length)]
                 scenario.cycles = self.cycles(level, [end for end in ends for _ in range(count)])
                 scenarios.append(scenario)
-        # An answer in every cycle: the queue must have places enough.
+        # An answer in every cycle: the queue must have enough places.
         if 0 in self.mac.levels and count <= self._places(0):
 
             def single() -> list[Chain]:

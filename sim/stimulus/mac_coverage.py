@@ -13,7 +13,7 @@ from sim.stimulus.step_operands import Steps
 
 __all__ = ["CHUNKS", "accumulator_of", "chunk_lengths", "count_steps", "required_edges", "required_steps"]
 
-#: Chunk lengths that are tried; 0 is one chunk of any length.
+#: The tested chunk lengths; 0 is one chunk of any length.
 CHUNKS = (1, 2, 3, 32, 0)
 
 _CLASSES = ("zero", "subnormal", "normal", "infinity", "nan", "signalling")

@@ -103,7 +103,7 @@ class Maker:
         return number
 
     def in_each_mode(self, segment: Segment) -> list[Segment]:
-        """Return a segment once for each way in which its products may be rounded."""
+        """Return a copy of a segment for each way to round its products."""
         return [segment]
 
     def heads(self, kind: str) -> list[str]:
@@ -111,7 +111,7 @@ class Maker:
         return [kind]
 
     def required_besides_counts(self) -> set[str]:
-        """Return the bins that a unit with counters must meet beside those of the counters."""
+        """Return the bins that a unit with counters must meet beside the bins of its counters."""
         return set()
 
     def further_columns(self, beats: Beats) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Maker:
         return Segment(index, level, *self.factors(index, length), **given)
 
     def factors(self, index: int, length: int) -> tuple[list[int], list[int]]:
-        """Return the factors of as many random products; in one call of four they are of any kind."""
+        """Return the factors of `length` random products; in one call of four they are of any kind."""
         drawn = random_codes if self.rng.random() < 0.25 else usual_codes
         codes = self._codes[drawn, self.operands[index]]
         return list(itertools.islice(codes, length)), list(itertools.islice(codes, length))

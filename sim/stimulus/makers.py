@@ -14,8 +14,9 @@ from sim.stimulus.vector import VectorMaker
 
 __all__ = ["maker_of", "reduction_scenarios"]
 
-#: All scenarios of a unit run as machine code. A simulator, which knows unknown bits, has all that are short enough of
-#: `mac`, which gets the full stimulus in several formats, and these of others: every kind of reset, hazard and stall.
+#: All scenarios of a unit run as machine code. A simulator, which knows unknown bits, runs fewer. Of `mac`, which gets
+#: the full stimulus in several formats, it runs every short scenario; of other units these: every kind of reset, hazard
+#: and stall.
 _IN_SIMULATOR = {
     "power_up", "steps_sampled", "hazards", "resets_sampled", "mixed_sampled", "counted_events", "last_place",
     "all_tiles_end", "initial_rotation", "stream_idle_bursts_backpressure_bursts", "throughput_level_1_chunk_5",

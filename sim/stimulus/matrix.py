@@ -23,12 +23,12 @@ __all__ = ["MatrixMaker"]
 
 #: Reductions of every tile that end one right after the other.
 _TURNS = 6
-#: Of initial values.
+#: The kinds of initial values.
 _KINDS = ("+0", "-0", "subnormal", "normal", "infinity", "nan", "signalling")
 
 
 def _kind(code: int, fmt: FloatFormat) -> str:
-    """Return which of `_KINDS` an initial value is."""
+    """Return the kind of an initial value, one of `_KINDS`."""
     magnitude = code & ~fmt.sign_mask
     if not magnitude:
         return "-0" if code else "+0"
@@ -40,14 +40,14 @@ def _kind(code: int, fmt: FloatFormat) -> str:
 class MatrixMaker(VectorMaker):
     """Makes the scenarios of one unit.
 
-    A tile repeats a scalar chain on its diagonal; the lanes beside it multiply its factors by those of other rows and
-    columns. In the scenario `neighbours` all rows and columns have the factors of the chain.
+    A tile repeats a scalar chain on its diagonal; the lanes beside the diagonal multiply the chain's factors by the
+    factors of other rows and columns. In the scenario `neighbours` all rows and columns have the factors of the chain.
     """
 
     paired: tuple[int, ...] = ()
 
     def elements(self, level: int) -> int:
-        """Return how many elements a tile has."""
+        """Return the number of elements in a tile."""
         return int(self.mac.rows) * int(self.mac.columns)
 
     def required(self) -> set[str]:
@@ -66,7 +66,7 @@ class MatrixMaker(VectorMaker):
         return required | {f"all_tiles_end/level_{level}" for level in levels}
 
     def row(self, chains: list[Chain], *, in_order: bool = False) -> list[Row]:
-        """Return the tile that has these chains, which are alike, on its diagonal, as far as there is room."""
+        """Return a tile with these chains, which are alike, on its diagonal, as far as there is room."""
         rows, columns = int(self.mac.rows), int(self.mac.columns)
         tile = []
         # The same lanes for all segments of a chain.
@@ -149,11 +149,11 @@ class MatrixMaker(VectorMaker):
         )
 
     def _loaded(self, table: Table, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of initial values, and those that count for nothing in their beats."""
+        """Return the fields of initial values, and random values for the fields that their beats ignore."""
         columns = int(self.mac.columns)
         width = self.port.request.widths["initial"] // columns
         loads = np.array([isinstance(tile, Loads) for tile in table.segments], bool)[table.which]
-        # Beats of products bring anything.
+        # Beats of products carry random initial values.
         words = self.rng.integers(0, 1 << width, (len(loads), columns)).tolist()
         for place in np.flatnonzero(loads).tolist():
             tile, row = table.segments[table.which[place]], int(table.place[place])
@@ -191,7 +191,7 @@ class MatrixMaker(VectorMaker):
         return elements
 
     def _words(self, table: Table, side: str, count: int, step: int) -> Any:
-        """Return the factors of all rows, or of all columns, as words: those of every `step`-th element of a tile."""
+        """Return the factors of all rows, or of all columns, as words, from every `step`-th element of a tile."""
         width = self.port.request.widths[side] // count
         codes = np.zeros((len(table.which), count), np.int64)
         beats_of = np.split(np.argsort(table.which, kind="stable"), np.cumsum(np.bincount(table.which))[:-1])
@@ -205,7 +205,7 @@ class MatrixMaker(VectorMaker):
         return np.array(words, object)
 
     def _rows_of(self, tile: Row) -> list[dict[str, int]]:
-        """Return the fields of the answers of a tile: one for each row, or the one of a refusal."""
+        """Return the fields of the answers of a tile: one answer for each row, or a single refusal."""
         columns, rows = int(self.mac.columns), int(self.mac.rows)
         width = self.port.answer.widths["result"] // columns
         common = {"error": tile.error, "register": tile.register}
@@ -258,7 +258,7 @@ class MatrixMaker(VectorMaker):
         return scenario
 
     def full_queue(self) -> Scenario:
-        """Take nothing for so long that every tile waits."""
+        """Take nothing until every tile waits."""
         return MacMaker.full_queue(self)
 
     def throughput(self) -> list[Scenario]:

@@ -169,7 +169,7 @@ class _Maker:
         values = decode(codes, element).astype(np.float64)
         beyond = 2.0**element.emax * np.array([1.95, 1.99])
         points = np.concatenate([values, (values[:-1] + values[1:]) / 2, values[1:2] / 4, beyond])
-        # Of several scales; where the source has none of the small ones, they are zeros.
+        # At two scales; values too small for the source are zeros.
         scales = np.ldexp(1.0, np.array([0, self._a_middle_exponent() - element.emax]))
         given = encode((points * scales[:, np.newaxis]).ravel(), source).astype(np.int64)
         given = np.stack([np.maximum(given - 1, 0), given, given + 1], -1).reshape(len(scales), -1)
@@ -198,7 +198,7 @@ class _Maker:
         unit, values = self.unit, values_of(codes, self.source)
         exponents = exponents_of(values, self.rng)
         scales, elements = quantized(unit, values, exponents)
-        # Only the last beat's counts.
+        # Only the exponent of the last beat counts.
         each = self.rng.integers(-128, 128, (len(codes), unit.beats))
         each[:, -1] = exponents
         bins = number_bins(unit, codes, exponents, scales, elements)
@@ -210,7 +210,7 @@ class _Maker:
         self, name: str, request: dict[str, NDArray[Any]], scales: Codes, elements: Codes, bins: Counter[str],
         **of_beats: NDArray[Any],
     ) -> Scenario:  # fmt: skip
-        """Return a scenario of blocks with what they become; `of_beats` has further fields of each beat."""
+        """Return a scenario of blocks with their scales and elements; `of_beats` has further fields of each beat."""
         unit, beats = self.unit, len(scales) * self.unit.beats
         packed = {
             key: _joined(each.reshape(beats, unit.lanes), self.port.request.widths[key] // unit.lanes)

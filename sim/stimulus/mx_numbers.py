@@ -1,4 +1,4 @@
-"""Stimulus and bins of block quantisers whose scales are numbers, as of NVFP4.
+"""Stimulus and bins of block quantisers whose scales are numbers, as in NVFP4.
 
 The scale of a block's tensor is any power of two.
 """
@@ -45,7 +45,7 @@ def _plan_of(unit: MxQuantizer) -> NumberPlan:
 
 
 def values_of(codes: Codes, source: FloatFormat) -> NDArray[np.float32]:
-    """Return the values of codes, where a NaN has its sign, which an element has, too."""
+    """Return the values of codes; a NaN keeps its sign, which the element has, too."""
     sign = np.where(codes & codes.dtype.type(source.sign_mask), np.float32(-1), np.float32(1))
     return np.copysign(decode(codes, source), sign)
 
@@ -60,7 +60,7 @@ def exponents_of(values: NDArray[np.float32], rng: np.random.Generator) -> NDArr
 
 
 def _placed(parts: NDArray[np.float64], source: FloatFormat, rng: np.random.Generator) -> Codes:
-    """Return codes of blocks, moved by a power of two each into the source's range, where it has bits for them."""
+    """Return codes of blocks, each scaled by a power of two into the part of the source's range that can hold them."""
     room = 12
     exponents = rng.integers(source.emin + room, source.emax - room + 1, len(parts))
     moved = np.ldexp(parts, exponents[:, np.newaxis].astype(np.int32))
@@ -74,7 +74,7 @@ def _with_neighbours(codes: Codes, source: FloatFormat, rng: np.random.Generator
 
 
 def around_quotients(unit: MxQuantizer, rng: np.random.Generator) -> Codes:
-    """Return blocks for each scale, of values around those whose quotient is an element or between two of them."""
+    """Return blocks for each scale, with values whose quotients are near elements and near midpoints of elements."""
     elements, scales = _numbers(_plan_of(unit).element), np.tile(_numbers(_plan_of(unit).scale)[1:], _ROUNDS)
     points = np.concatenate([elements[1:], (elements[:-1] + elements[1:]) / 2])
     chosen = rng.choice(points, (len(scales), unit.block - 1)) * scales[:, np.newaxis]
@@ -85,7 +85,7 @@ def around_quotients(unit: MxQuantizer, rng: np.random.Generator) -> Codes:
 
 
 def around_scales(unit: MxQuantizer, rng: np.random.Generator) -> Codes:
-    """Return blocks whose largest magnitude is around those between two scales."""
+    """Return blocks whose largest magnitude is near the boundary between two scales."""
     elements, scales = _numbers(_plan_of(unit).element), _numbers(_plan_of(unit).scale)
     between = np.repeat((scales[:-1] + scales[1:]) / 2 * elements[-1], 2 * _FURTHEST + 1)
     codes = _placed(between[:, np.newaxis] * np.append(1.0, rng.random(unit.block - 1) / 2), unit.source, rng)
@@ -101,7 +101,7 @@ def _numbers(fmt: FloatFormat) -> NDArray[np.float64]:
 def quantized(
     unit: MxQuantizer, values: NDArray[np.float32], exponents: NDArray[np.int64]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return scales and elements of blocks, each with a tensor's scale of its own."""
+    """Return scales and elements of blocks; each block has its own tensor scale."""
     scales, elements = np.zeros(len(values), np.uint8), np.zeros(values.shape, np.uint8)
     for exponent in np.unique(exponents):
         its = exponents == exponent

@@ -30,8 +30,8 @@ def neighbours(maker: Maker) -> list[Scenario]:
     """Interleave reductions whose second steps would be wrong with any value from the step before.
 
     Each group begins with nothing in flight, and a third product delays promotions, so that nothing comes between the
-    second products. Formats whose products are all far above the smallest fp32 numbers have none at level 0. Other
-    groups cancel more digits than each exponent has room for: here in every lane, not only in random ones.
+    second products. Formats whose products are all far above the smallest fp32 numbers have no such groups at level 0.
+    Other groups cancel more digits than each exponent allows: here in every lane, not only in random ones.
     """
     maker.start(NEIGHBOURS)
     made = [kind for at in _kinds(maker) for kind in _segments(maker.operands[at[0]], *at) if kind]
@@ -108,12 +108,12 @@ def _limits(operand: FloatFormat, accumulator: FloatFormat) -> Iterator[tuple[in
 def _just_below_normal(operand: FloatFormat) -> Iterator[tuple[int, int, list[int], list[int]]]:
     """Yield an accumulator A and a larger product ``-p``, so that p - A is eighths of the lowest place below normal.
 
-    Every exponent field of A needs a different shift. Odd and even eighths alternate: odd ones have a bit below the
-    place on which tininess depends, even ones have none.
+    Every exponent field of A needs a different shift. Odd and even eighths alternate: only odd ones have a bit below
+    the place on which tininess depends.
 
-    With p = X 2^w and b bits of precision, let the lowest place of a subnormal be 2^g, and the smallest normal number
-    2^(b-1+g), in units of 2^w; t is the eighths. Then ``A = X + t - 2^(b-1+g)`` has b bits if the field is b - g and
-    X + t a multiple of 2^(b-1): an odd factor of X has one other factor of b bits for which it is.
+    Let p = X 2^w with b bits of precision. In units of 2^w, the lowest place of a subnormal is 2^g, the smallest normal
+    number is 2^(b-1+g), and t is the eighths. Then ``A = X + t - 2^(b-1+g)`` has b bits if the field is b - g and X + t
+    is a multiple of 2^(b-1). For an odd factor of X, exactly one other factor of b bits makes it a multiple.
     """
     b = operand.precision
     top = 1 << b - 1

@@ -98,6 +98,6 @@ def usual_codes(fmt: FloatFormat, count: int, rng: np.random.Generator) -> Codes
 
 
 def drawn_ahead(draw: Callable[[int], Codes]) -> Iterator[int]:
-    """Yield random codes without end, of which `draw` makes 1024 at a time: each draw takes many calls of NumPy."""
+    """Yield random codes for ever; `draw` makes 1024 at a time, because each draw takes many calls of NumPy."""
     while True:
         yield from draw(1024).tolist()

@@ -26,7 +26,7 @@ class Order:
     Attributes
     ----------
     segments : list of Segment
-        All that occur, in the order of their numbers.
+        All segments that occur, in the order of their numbers.
     """
 
     def __init__(self, beats: Iterable[Beat] = ()) -> None:

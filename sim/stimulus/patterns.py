@@ -42,7 +42,7 @@ def pattern(name: str, rng: np.random.Generator) -> NDArray[np.bool_]:
 def takes_on_sight(backpressure: str) -> bool:
     """Return whether a sink of the stream matrix waits for ``valid`` before it is ready.
 
-    The one that never pauses does. This slows nothing down, and stops a unit whose ``valid`` waits for ``ready``. Other
-    sinks are ready regardless of ``valid``.
+    Only the sink that never pauses does. This slows nothing down, and it stops a unit whose ``valid`` waits for
+    ``ready``. Other sinks are ready regardless of ``valid``.
     """
     return backpressure == "none"

@@ -23,10 +23,10 @@ def required_piled_promotions(maker: Maker) -> set[str]:
 
 
 def piled_promotions(maker: Maker) -> Scenario:
-    """Let the first of three promotions to a row wait for as many others as have rows, and the second one for none.
+    """Let the first of three promotions to a row wait for as many others as rows allow, and the second for none.
 
-    The products of the row are as far apart as they must be. A promotion of level 1 takes two cycles, one of its
-    products one: with each of the others the first promotion comes one cycle later, and nearer to the second.
+    The products of the row are only as far apart as they must be. A promotion of level 1 takes two cycles, a product
+    one: each of the other promotions delays the first one by a cycle, and so brings it nearer to the second.
     """
     name = "piled_promotions"
     maker.start(name)

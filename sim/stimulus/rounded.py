@@ -1,4 +1,4 @@
-"""The scenarios of units whose products bring rounding modes, and of those whose operands are narrow."""
+"""The scenarios of units whose products bring rounding modes, and of units with narrow operands."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class RoundedMaker(MacMaker):
     # -- steps
 
     def accumulator(self, index: int, level: int) -> FloatFormat:
-        """Return the format that products are added up in."""
+        """Return the format in which products are accumulated."""
         return FP32 if level == 0 else self.inner or self.operands[index]
 
     def steps(self) -> list[Chain]:
@@ -230,7 +230,7 @@ class RoundedMaker(MacMaker):
                         modes=[exact, mode], random=random, random_promotion=promotion,
                     )  # fmt: skip
 
-        # Taken from 1 or 4: the lowest place that a random number decides on, as the difference has lost its first one.
+        # Subtract it from 1 or 4: the lowest place that a random number reaches, as the difference loses its top place.
         accumulator = self.accumulator(index, level)
         place = -(accumulator.precision + self.random_bits)
         if _STOCHASTIC in self.modes and place // 2 >= operand.emin:
@@ -244,7 +244,7 @@ class RoundedMaker(MacMaker):
                 )  # fmt: skip
 
     def _quarter_of_an_ulp(self, index: int, level: int, at: str) -> list[int]:
-        """Return the exponents of factors that make a quarter of an ulp of 1; none where nothing is as small."""
+        """Return the exponents of factors that make a quarter of an ulp of 1; none if no product is that small."""
         operand, inner = self.operands[index], self.inner or self.operands[index]
         accumulator = self.accumulator(index, level) if at == "step" else FP32 if level == 1 else inner
         left = -(accumulator.precision + 1) // 2
@@ -311,7 +311,7 @@ class RoundedMaker(MacMaker):
                         is_reached = accumulator == operand or 2 * operand.emin < accumulator.emin
                     else:
                         is_reached = lowest < accumulator.emin - accumulator.fraction_bits
-                    # A partial sum of -0 joins the total of +0, which stays +0 but in the mode down.
+                    # A partial sum of -0 joins the total of +0, which stays +0 except in the mode down.
                     is_lost = sign and level and self.subnormals == FLUSH and mode is not Rounding.DOWN
                     if is_reached and not is_lost:
                         required.add(f"{head}/underflow{name}")
@@ -327,7 +327,7 @@ class RoundedMaker(MacMaker):
         return required
 
     def required_besides_counts(self) -> set[str]:
-        """Return the bins of steps if all steps are driven, and those of refusals."""
+        """Return the bins of steps, if all steps are driven, and the bins of refusals."""
         rounded = RoundedMaker.required(self)
         return rounded if self.port.counters == "ports" else {one for one in rounded if one.startswith("refused/")}
 

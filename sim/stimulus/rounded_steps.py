@@ -25,17 +25,17 @@ def rows_of_steps(operand: FloatFormat, level: int) -> Iterator[tuple[int, int, 
     yield 0, one, largest | minus, largest
     yield largest | minus, one, largest | minus, one
     if operand.width < WORD_WIDTH:
-        # Of a fraction of one bit, what lies below the smallest normal number is too little for the rows below.
+        # A fraction of one bit leaves too few numbers below the smallest normal one for the rows below.
         yield 0, one, smallest | minus, smallest
     # Three of the smallest numbers by three quarters: in every mode two or three of them.
     for sign in (0, minus):
         yield 0, one, 3 * smallest | sign, one - (1 << operand.fraction_bits - 1)
     for sign in (0, minus):
-        # Three eighths of the spacing below the smallest normal number, from which it takes a sticky bit to come back.
+        # Three eighths of the spacing below the smallest normal number: only with a sticky bit does it round back up.
         down = operand.emin - operand.fraction_bits - 2
         a, b = (int(encode(x, operand)) for x in (1.5 * 2.0 ** (down // 2), 2.0 ** (down - down // 2)))
         yield operand.min_normal | sign, one, a | sign ^ minus, b
-        # 2^emax less 3 times 2^emax: a power of two beyond the largest value, which as a negative word looks smaller.
+        # 2^emax less 3 times 2^emax: a power of two beyond the largest value, which looks smaller as a negative word.
         half = operand.emax // 2
         a, b = (int(encode(x, operand)) for x in (1.5 * 2.0**half, 2.0 ** (operand.emax + 1 - half)))
         yield operand.max_finite_field << operand.fraction_bits | sign, one, a | sign ^ minus, b

@@ -17,12 +17,12 @@ __all__ = ["Loads", "Row", "answers_of", "words_of"]
 
 @dataclass
 class Row(Segment):
-    """Products of one row from one answer to the next: what all lanes share, and a segment for every element.
+    """Products of one row from one answer to the next: fields that all lanes share, and a segment for every element.
 
     Parameters
     ----------
     elements : list of Segment
-        Alike in everything but their operands; the products of the row itself only say how many there are.
+        Alike in everything but their operands; the row's own products only give their number.
     """
 
     elements: list[Segment] = field(default_factory=list)
@@ -32,21 +32,21 @@ class Row(Segment):
 class Loads(Row):
     """The beats that load initial values into a tile, one for each row of lanes; the elements' results are the values.
 
-    Its products are random: an array must not look at them.
+    Its products are random: an array must ignore them.
     """
 
 
 def words_of(
     table: Table, lanes: int, width: int, operands: Sequence[FloatFormat], rng: np.random.Generator
 ) -> list[Any]:
-    """Return the operands a and b of all lanes, as words; anything in lanes that have no element.
+    """Return the operands a and b of all lanes, as words; lanes without an element get random operands.
 
     Parameters
     ----------
     table : Table
         The beats, of rows.
     lanes, width : int
-        How many lanes there are, and the bits of an operand in each.
+        The number of lanes, and the bits of an operand in each.
     operands : sequence of FloatFormat
     rng : numpy.random.Generator
     """
@@ -54,7 +54,7 @@ def words_of(
     beats_of = np.split(np.argsort(table.which, kind="stable"), np.cumsum(np.bincount(table.which))[:-1])
     for row, at in zip(table.segments, beats_of, strict=True):
         assert isinstance(row, Row)
-        # A row without products is driven as one that changes nothing.
+        # A row without products is driven as a product that changes nothing.
         fmt = operands[row.format] if row.format < len(operands) else operands[0]
         for side, neutral in enumerate((fmt.sign_mask, fmt.one)):
             products = [(one.b if side else one.a) or [neutral] for one in row.elements]

@@ -162,7 +162,7 @@ class Table:
     Attributes
     ----------
     segments : list of Segment
-        All that occur.
+        All segments that occur.
     which : int array
         Of each product: the number of its segment in `segments`.
     place : int array
@@ -185,7 +185,7 @@ class Table:
         return every[(np.cumsum(lengths) - lengths)[self.which] + self.place]
 
     def edges(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Return which products are the first, and which are the last, of their segments."""
+        """Return whether each product is the first, and whether it is the last, of its segment."""
         ends = np.array([max(1, len(segment.a)) - 1 for segment in self.segments], np.int64)
         return self.place == 0, self.place == ends[self.which]
 
@@ -222,7 +222,7 @@ def cycles_of_rotation(mac: Any, ends_chunk: Sequence[bool]) -> int:
         if ends:
             promotions.add(cycle + mac.stages - holds_beat)
         cycle += 1
-    # A beat behind those that are held is accepted when the first of them is issued.
+    # A beat behind the held ones is accepted when the first of these is issued.
     ahead = beats_ahead(mac)
     return issued[-1 - ahead] + 1 + ahead
 

@@ -162,7 +162,7 @@ def _midpoint_of_product(operand: FloatFormat, rng: np.random.Generator, count: 
 
 
 def _above_midpoint(operand: FloatFormat, rng: np.random.Generator, count: int) -> Steps:
-    """Return products smaller than the accumulator, above half an ulp of it by nothing but their lowest bit."""
+    """Return products smaller than the accumulator, which exceed half an ulp of it only by their lowest bit."""
     bits = operand.precision
     x = rng.integers(1 << bits - 1, 1 << bits, 40 * count) | 1
     distance = rng.choice(np.array([1, 2, 2, 3]), 40 * count)

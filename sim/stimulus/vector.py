@@ -68,7 +68,7 @@ class VectorMaker(MacMaker):
             [row.elements[at] for row in chain]
             for chain in rows
             for at in range(len(chain[0].elements))
-            # Of a chain that changes its level, every segment starts afresh.
+            # Every segment starts afresh in a chain that changes its level.
             if len({len(row.elements) for row in chain}) == 1
         ]
         for chain in rows:
@@ -84,7 +84,7 @@ class VectorMaker(MacMaker):
                         self.bins[f"{self.operands[row.format]}/level_{row.level}/element_{at}"] += 1
 
     def elements(self, level: int) -> int:
-        """Return how many elements a row has at a level."""
+        """Return the number of elements in a row at a level."""
         return int(self.mac.lanes) // (1 if level else 2)
 
     def _in_all_lanes(self, chain: Chain) -> list[Chain]:
@@ -111,13 +111,13 @@ class VectorMaker(MacMaker):
         return groups
 
     def row(self, chains: list[Chain], *, in_order: bool = False) -> list[Row]:
-        """Return the row in which these chains, which are alike, have some elements and random products the others.
+        """Return a row with these chains, which are alike, in some elements, and with random products in the others.
 
-        The chains' elements are drawn, or the first ones.
+        The chains take random elements, or the first ones in order.
         """
         row = []
         counts = [self.elements(segment.level) for segment in chains[0]]
-        # In which elements: those that every level of the chain has.
+        # The elements for the chains: those that every level of the chain has.
         places = range(min(counts)) if in_order else self.rng.permutation(min(counts))[: len(chains)].tolist()
         for at, (segment, count) in enumerate(zip(chains[0], counts, strict=True)):
             elements = self._others(segment, count)
@@ -149,7 +149,7 @@ class VectorMaker(MacMaker):
         return sum(number << self.random_bits * lane for lane, number in enumerate(numbers))
 
     def _others(self, segment: Segment, count: int) -> list[Segment]:
-        """Return as many segments that differ from this one in their operands: random ones, of any kind in a fourth."""
+        """Return `count` segments that differ from this one only in their operands: random, of any kind in a fourth."""
         index = segment.format if segment.format < len(self.operands) else 0
         others = []
         for _ in range(count):
@@ -229,7 +229,7 @@ class VectorMaker(MacMaker):
         return made
 
     def last_place(self) -> Scenario:
-        """Let one place of the queue be left, or two, where the next answer needs two, and take nothing meanwhile."""
+        """Leave one place of the queue free, or two, when the next answer needs two, and take nothing meanwhile."""
         places = int(self.mac.parameters.results)
 
         def chains() -> list[Chain]:
@@ -257,14 +257,14 @@ class VectorMaker(MacMaker):
         return chains
 
     def full_queue(self) -> Scenario:
-        """Take nothing for so long that answers of level 1 fill the queue, which then has an odd place left or none."""
+        """Take nothing until answers of level 1 fill the queue, with one odd place left or none."""
         scenario = super().full_queue()
         lengths = np.stack([self.rng.integers(30, 70, 32), self.rng.integers(200, 300, 32)], 1).ravel()
         scenario.takes = np.repeat(np.arange(64) % 2 == 0, lengths)
         return scenario
 
     def cycles(self, level: int, ends_chunk: list[bool]) -> int:
-        """Return the cycles from the first accepted beat to the last, both counted, if only promotions cost any.
+        """Return the cycles from the first accepted beat to the last, both counted, if only promotions cause waits.
 
         Promotions go first, in the order of their chunks, each after the queue and the rank behind it.
         """

@@ -163,12 +163,12 @@ class HostDevice:
 
 
 class SwitchedDevice(HostDevice):
-    """Runs kernels that have many faults, one or none of which is on.
+    """Runs kernels that have many faults, with at most one of them on.
 
     Parameters
     ----------
     folder : Path
-        Where kernels are built, each at its first use; several processes may share it.
+        The folder for kernels, each built at its first use; several processes may share it.
     faults : mapping of str to sequence of Edit
     plain : HostDevice
         A device without faults.

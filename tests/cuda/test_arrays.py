@@ -47,7 +47,7 @@ def rounded(
 
 
 def edges_of(fmt: FloatFormat) -> Values:
-    """All values of a format of 16 bits, what lies half way between neighbours, and floats beside both."""
+    """All values of a format of 16 bits, the midpoints between neighbours, and floats beside both."""
     codes = np.arange(fmt.max_finite + 1, dtype=np.uint16 if fmt.width > 8 else np.uint8)
     held = np.asarray(golden.decode(codes, fmt), np.float64)
     beyond = 2 * held[-1] - held[-2]
@@ -191,7 +191,7 @@ def test_softmax_of_an_unfit_format_is_refused_naming_it() -> None:
 LOW, HIGH, LONG_ROWS = FloatFormat("low", 3, 3, 140), FloatFormat("high", 3, 3, -115), FloatFormat("long", 4, 22, 7)
 ELEMENTS = (*NARROW_FORMATS, FP16, BF16, CBFLOAT16, FP32, LOW, HIGH, LONG_ROWS)
 
-#: Whole blocks and others, of one value and of more than a block has threads; more of them than a block of threads has.
+#: Whole and partial blocks: of one value, of more values than a block of threads, and more blocks than that.
 SHAPES = ((70, 64, 32), (9, 45, 32), (3, 33, 8), (50, 3, 1), (2, 3000, 1200), (2, 2100, 5000), (1, 1, 32))
 
 
@@ -213,7 +213,7 @@ def expected(x: Values, element: FloatFormat, block: int) -> Values:
 
 
 def rows(seed: int, shape: tuple[int, int], special: float) -> Values:
-    """Rows of exponents that are near each other, the first of subnormal values; some values are no numbers."""
+    """Rows with exponents near each other, the first with subnormal values; some values are not numbers."""
     random = np.random.default_rng(seed)
     bits = random.integers(0, 2**32, shape, np.uint32) & 0x807FFFFF
     fields = random.integers(0, 255, (shape[0], 1)) - random.integers(0, 14, shape)

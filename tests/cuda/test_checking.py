@@ -1,4 +1,4 @@
-"""What a card proves of itself at first use: right kernels pass, and a fault is told with its operands."""
+"""The checks of a card at first use: right kernels pass, and a fault is reported with its operands."""
 
 import re
 from types import SimpleNamespace
@@ -60,7 +60,7 @@ def test_what_waits_for_the_card_is_refused_while_a_graph_is_captured_and_had_be
 
 @pytest.fixture(params=[torch.float64, torch.bfloat16], ids=str)
 def other_default(request):
-    """What PyTorch makes new tensors of where nobody says it: many set it while they load a model."""
+    """Another default dtype of PyTorch for new tensors: many programs set one while they load a model."""
     usual = torch.get_default_dtype()
     torch.set_default_dtype(request.param)
     yield

@@ -1,4 +1,4 @@
-"""Tests of what kernels for cards count see faults: each is put into the source, and a check has to fail."""
+"""Tests of the counts of kernels for cards see faults: each fault is put into the source, and a check must fail."""
 
 from __future__ import annotations
 

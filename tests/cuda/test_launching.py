@@ -1,4 +1,4 @@
-"""Launches without a card, and what golden.cuda says of the machine, with drivers that are stood in for."""
+"""Launches without a card, and golden.cuda's report on the machine, with stand-ins for the drivers."""
 
 import ctypes
 import subprocess

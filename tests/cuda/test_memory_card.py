@@ -1,4 +1,4 @@
-"""The tests of `tests.cuda.device` on a card in memory, where there is none: its kernels are built for this machine."""
+"""The tests of `tests.cuda.device` on a card in memory, without a real one: its kernels are built for this machine."""
 
 import os
 import re

@@ -11,7 +11,7 @@ Pair = tuple[CodeType, CodeType]
 
 
 class AtImportError(Exception):
-    """The fault is in what runs while the module is imported."""
+    """The fault is in code that runs while the module is imported."""
 
 
 def pairs(old: CodeType, new: CodeType) -> list[Pair]:
@@ -25,7 +25,7 @@ def pairs(old: CodeType, new: CodeType) -> list[Pair]:
     Raises
     ------
     AtImportError
-        If the module's own code differs, or that of a class.
+        If the module's own code differs, or the code of a class.
     """
     return list(_pairs(old, new))
 

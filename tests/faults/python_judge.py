@@ -1,7 +1,8 @@
 """Judges of Python faults: the tests that reach the fault's line, asked one after another until one fails.
 
 Each fault gets a process, forked from one that has imported everything. Most faults are in a function, whose
-code is replaced there (`Patching`). The others act while `golden` is imported: their process imports it anew (`Fresh`).
+code is replaced there (`Patching`). The others act while `golden` is imported: their process imports it again
+(`Fresh`).
 """
 
 from __future__ import annotations
@@ -202,9 +203,9 @@ class Fresh(_Judge):
         return self._ruled(fault, self._tests(fault), ask)
 
     def _tests(self, fault: Fault) -> list[Reached]:
-        """Return the tests whose file names the module, then the tests that reach the line, then those of the module.
+        """Return the tests whose file names the module, then tests that reach the line, then tests that reach the file.
 
-        If there are none, the module may hold nothing but data. Then its judges are the tests that reach its users, or
+        If there are none, the module may consist only of data. Then its judges are the tests that reach its users, or
         else the tests that use its public names.
         """
         text = (ROOT / fault.file).read_text(encoding="utf-8")

@@ -73,9 +73,9 @@ class FirstFailure:
 
 
 def forget_imports() -> None:
-    """Let `golden`, the tests and what both import be imported anew.
+    """Forget the imports of `golden`, the tests and the modules that both import, so that they are imported again.
 
-    This package alone stays: its faults go from process to process.
+    Only this package stays: its faults go from process to process.
     """
     for name in [name for name in sys.modules if name.split(".")[0] in ("golden", "lab", "tests", "tools")]:
         if not name.startswith(__package__):
@@ -85,7 +85,7 @@ def forget_imports() -> None:
 def in_session(folder: str, work: Callable[[Cases], None]) -> None:
     """Collect the tests of a folder, and give their cases to `work`, by test function.
 
-    `golden` is imported anew, by the tests: the process is used for nothing else.
+    The tests import `golden` again: the process is used for nothing else.
     """
     forget_imports()
     os.chdir(ROOT)

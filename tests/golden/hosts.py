@@ -49,7 +49,7 @@ def gfloat_info(fmt: FloatFormat) -> gfloat.FormatInfo:
 
 
 def gfloat_codes(values: np.ndarray, fmt: FloatFormat, mode: RoundMode, saturates: bool, **words: object) -> np.ndarray:
-    """gfloat's code of values that are no NaN; where there is neither infinity nor NaN, it must saturate, too."""
+    """gfloat's codes of values without NaNs; a format with neither infinity nor NaN must saturate, too."""
     info = gfloat_info(fmt)
     rounded = gfloat.round_ndarray(info, values, mode, saturates or fmt.specials == "finite", **words)
     return gfloat.encode_ndarray(info, rounded)

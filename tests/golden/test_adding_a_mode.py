@@ -11,7 +11,7 @@ from .kernels.build import UNITS, command, run
 
 pytestmark = pytest.mark.long
 
-#: Away from zero: the larger magnitude of every number that is none of the format's.
+#: Away from zero: every number that is not a value of the format gets the larger magnitude.
 STEPS = {
     "golden/rounding.py": [
         ("    STOCHASTIC = 6\n", "{}    #: To the neighbour of larger magnitude.\n    AWAY = 7\n"),

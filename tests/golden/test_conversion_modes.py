@@ -77,7 +77,7 @@ def test_convert_in_every_mode_has_the_references_code_and_flags(destination, mo
 
 
 def test_convert_of_many_codes_is_that_of_few():
-    # Many are looked up, few are computed: of a wide source with few codes there is no table.
+    # Many codes are looked up, few are computed: a wide source with few codes has no table.
     for source, destination in ((CBFLOAT16, FLOAT8_E5M2), (FP16, CB16), (FP32, FLOAT8_E4M3FNUZ)):
         codes = asked(source, destination) if source is FP32 else all_codes(source)
         codes = np.resize(codes, 1 << 16)

@@ -20,7 +20,7 @@ NOTHING = Events(0, 0, 0, 0, 0, 0)
 
 
 def grown(count=300, fmt=BF16):
-    """Ones on top of 256, of which an ulp of bfloat16 is 2."""
+    """Ones on top of 256, whose ulp in bfloat16 is 2."""
     return encode(np.array([256.0] + [1.0] * count), fmt), encode(np.ones(count + 1), fmt)
 
 

@@ -216,7 +216,7 @@ THROUGH_FLOAT32 = [
     (CB16, 0x5521, 0x3D84, 0x4CF3, 0x4CF9, 0x4CF8),
 ]
 
-# format, a, b, acc, the right result, the result of a float64 sum rounded once more: a * b lies exactly on a midpoint,
+# format, a, b, acc, the right result, the result of a float64 sum rounded again: a * b lies exactly on a midpoint,
 # and acc, which decides, is more than 53 binary digits below it
 THROUGH_FLOAT64 = [
     (BF16, 0x3FF0, 0x3FF8, 0x009E, 0x4069, 0x4068),

@@ -45,10 +45,10 @@ def ibm_value(code):
 
 
 def ibm_code(bits):
-    """Code of float32 bits by the rule of IBM's conversion of NNP-data-type-1 in onnx-mlir, but for a NaN's sign.
+    """Code of float32 bits by the rule of IBM's conversion of NNP-data-type-1 in onnx-mlir, except for a NaN's sign.
 
-    Half a last place is added, and the rest cut off. What is above the largest number is the code of all ones; what
-    then has an exponent below -31 is a zero, and so is 2^-31, whose code that of the zero is.
+    It adds half a last place, and cuts the rest off. Numbers above the largest get the code of all ones. Numbers whose
+    exponent is then below -31 become zero, and so does 2^-31, because its code would be the code of zero.
     """
     sign, magnitude = bits >> 31 << 15, bits.astype(np.int64) & 0x7FFFFFFF
     moved = (magnitude + (1 << 13) >> 14) - (127 - 31 << 9)

@@ -1,4 +1,4 @@
-"""Matrix products: every element is a dot product, whatever the batch; level 0 is a chain of fp32 fused steps."""
+"""Matrix products: every element is a dot product, in any batch; level 0 is a chain of fp32 fused steps."""
 
 import numpy as np
 import pytest

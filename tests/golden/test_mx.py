@@ -152,12 +152,12 @@ def test_dot_scales_a_partial_sum_by_one_fused_step():
     b = np.uint8([127]), np.full(32, 0x39, np.uint8)  # 1.125
     code = mx.dot(a, b, element=FLOAT8_E4M3FN, reduction=Reduction(FP16, 32, FP32))
     assert float(decode(code, FP32)) == 36 * 2.0**-10
-    # 2^-16 * 2^-16 * 32 = 2^-27 is no value of float16, and the scale 2^27 comes too late for its chain.
+    # 2^-16 * 2^-16 * 32 = 2^-27 is not a value of float16, and the scale 2^27 comes too late for its chain.
     tiny = np.uint8([127 + 20]), np.full(32, 1, np.uint8)
     assert mx.dot(tiny, tiny, element=FLOAT8_E5M2, reduction=Reduction(FP16, 32, FP32)) == 0
     code = mx.dot(tiny, tiny, element=FLOAT8_E5M2, reduction=Reduction(BF16, 32, FP32))
     assert float(decode(code, FP32)) == 32 * 2.0**-32 * 2.0**40
-    # The sum of 448 * 448 is no number of float16 either, whatever the scale.
+    # The sum of 448 * 448 does not fit float16 either, for any scale.
     top = np.uint8([127 - 20]), np.full(32, 0x7E, np.uint8)
     code, flags = mx.dot(top, top, element=FLOAT8_E4M3FN, reduction=Reduction(FP16, 32, FP32), return_flags=True)
     assert (float(decode(code, FP32)), int(flags)) == (np.inf, int(Flag.OVERFLOW | Flag.INEXACT))

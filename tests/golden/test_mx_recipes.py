@@ -1,7 +1,7 @@
 """Recipes of block scales and NVFP4, against the rules that their projects publish, computed here by other means.
 
-Casts to E4M3 are those of ml_dtypes, elements of E2M1 are found by their midpoints, and powers of two on the bits of
-float32. Nothing here calls the rounding of golden.
+ml_dtypes casts to E4M3, midpoints give the elements of E2M1, and powers of two come from the bits of float32. Nothing
+here calls the rounding of golden.
 """
 
 from fractions import Fraction
@@ -24,7 +24,7 @@ LARGEST = {FLOAT8_E4M3FN: 448.0, FLOAT8_E5M2: 57344.0, FLOAT4_E2M1FN: 6.0}
 
 
 def e2m1(values):
-    """Codes of the nearest numbers, ties to even, saturating; of a NaN 0."""
+    """Codes of the nearest numbers, ties to even, saturating; 0 for a NaN."""
     magnitude = np.abs(np.nan_to_num(values.astype(np.float64), nan=0.0))
     below = (magnitude[..., None] > MIDPOINTS).sum(-1)
     at_least = (magnitude[..., None] >= MIDPOINTS).sum(-1)
@@ -52,7 +52,7 @@ def tensors(block, seed):
 
 
 def transformer_engine_nvfp4(values, *, folded):
-    """The published rule (quantization_ref_nvfp4.py; with ``folded=False`` that of arXiv 2509.25149), in float32."""
+    """The published rule (quantization_ref_nvfp4.py; with ``folded=False``, arXiv 2509.25149), in float32."""
     one, six = np.float32(1), np.float32(6)
     with np.errstate(all="ignore"):
         encode = np.minimum(np.float32(2688) / np.abs(values).max(), MAX)
@@ -133,7 +133,7 @@ def test_triton_recipe_is_the_published_rule(element, name):
     if element != FLOAT4_E2M1FN:  # a NaN that 0 times infinity makes has the host's sign
         wanted = wanted[0], np.where(element.is_nan(wanted[1]), element.nan, wanted[1])
     assert_same_bits(codes, wanted[1], values)
-    # What its bits make of a NaN: a scale that is no NaN.
+    # The recipe rounds the bits of a NaN to a scale that is not a NaN.
     assert scales[50, 0, 0] == (0 if name.endswith("up") else 255)
 
 

@@ -48,7 +48,7 @@ def any_codes(fmt, shape, seed):
 
 
 def numbers(fmt, shape, seed):
-    """Codes of which few are no numbers."""
+    """Codes, few of which are infinities or NaNs."""
     codes = any_codes(fmt, shape, seed)
     rare = np.random.default_rng(seed + 1).random(shape) < 0.99
     return np.where(rare & ~fmt.is_finite(codes), codes & 3, codes).astype(np.uint8)

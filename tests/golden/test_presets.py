@@ -1,4 +1,4 @@
-"""The numbers of every preset, written down once more from their sources."""
+"""The numbers of every preset, written down a second time from their sources."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_tensor_core_has_the_numbers_of_its_table(name):
 def test_tensor_core_into_float16_has_the_numbers_of_mma_sim(name):
     products, kept, formats = INTO_FLOAT16[name]
     rule, width = accumulators[name], 8 if formats == OCP_8 else 16
-    zeros = (None, -133) if name == "nvidia_hopper_into_fp16" else (-126, -126)  # as of its sums in float32
+    zeros = (None, -133) if name == "nvidia_hopper_into_fp16" else (-126, -126)  # as for its sums in float32
     assert facts(name) == (
         width, products, (), None, None, zeros[0], False, "none", None, None, 0x7FFF, formats
     )  # fmt: skip

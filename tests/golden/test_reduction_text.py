@@ -1,4 +1,4 @@
-"""A reduction as one value: its line of text, there and back; what it refuses; keywords that build it."""
+"""A reduction as one value: its line of text, there and back; refused lines; keywords that build it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_reduction_any_is_read_back_from_its_line(reduction):
 
 @given(reductions(), st.data())
 def test_reduction_that_differs_in_one_part_has_another_line(reduction, data):
-    """Two lines are equal exactly if the reductions are, and what is known of their machines."""
+    """Two lines are equal exactly if the reductions and the provenance of their accumulators are."""
     other = data.draw(reductions())
     sources = [None if each.accumulator is None else each.accumulator.provenance for each in (reduction, other)]
     assert (str(reduction) == str(other)) == (reduction == other and sources[0] == sources[1])
@@ -219,7 +219,7 @@ def test_keyword_beside_a_reduction_takes_the_place_of_that_part():
 
 @pytest.mark.parametrize("keywords", [{"level": True}, {"chunk": True}, {"seed": True}, {"random_bits": 3.0}])
 def test_keyword_that_equals_an_int_and_is_none_raises_after_it_was_one(keywords):
-    """What has been built is kept; True equals 1 and must not be taken for it."""
+    """Built reductions are cached; True equals 1 and must not get its cached reduction."""
     (name, wrong), *_ = keywords.items()
     dot([0], [0], operand=CBFLOAT16, **{name: int(wrong)})
     with pytest.raises(TypeError, match=f"{name}: got {wrong}"):

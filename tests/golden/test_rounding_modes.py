@@ -32,7 +32,7 @@ def some(codes, count, seed):
 
 
 def numbers(fmt, count, seed, near=()):
-    """Codes that are no NaN: half at the edges of binades and of other formats, half random."""
+    """Codes without NaNs: half at the edges of binades and of other formats, half random."""
     edges = some(boundary_codes(fmt, near), count // 2, seed)
     codes = np.concatenate([edges, random_codes(fmt, count // 2, seed)])
     return codes[~fmt.is_nan(codes)]

@@ -30,7 +30,7 @@ FLUSH = {"subnormals": "flush"}
 
 
 class MpfrThatFlushes(Mpfr):
-    """MPFR of a format's precision and largest exponent, without a smallest one; then a zero for what is too small."""
+    """MPFR with a format's precision and largest exponent, without a smallest one; results too small become zeros."""
 
     def __init__(self, fmt: FloatFormat, mode: int) -> None:
         super().__init__(fmt, mode)
@@ -49,7 +49,7 @@ def as_they_count(codes: np.ndarray, fmt: FloatFormat) -> np.ndarray:
 
 
 def small_codes(fmt: FloatFormat, count: int, seed: int, near: tuple[FloatFormat, ...] = ()) -> np.ndarray:
-    """Codes that are no NaN: at the edges of binades, random ones, and many around the smallest normal number."""
+    """Codes without NaNs: at the edges of binades, random ones, and many around the smallest normal number."""
     rng = np.random.default_rng(seed)
     around = fmt.min_normal + rng.integers(-fmt.min_normal, 4 * fmt.min_normal, count // 3)
     signs = rng.integers(0, 2, len(around)) * fmt.sign_mask
@@ -126,7 +126,7 @@ def test_host_numbers_below_the_smallest_normal_are_flushed_and_no_others():
     [
         ("nearest_even", 2.0**-12, 0x0400, Flag.INEXACT),  # half of the last place that counts below 2**-14: to even
         ("nearest_even", 2.0**-12 + 2.0**-23, 0x0000, TINY),  # float16 would round it up to 2**-14
-        ("nearest_even", 2.0**-11, 0x0000, TINY),  # exact but for the zero
+        ("nearest_even", 2.0**-11, 0x0000, TINY),  # exact except for the zero
         ("nearest_even", 2.0**-10, 0x0000, TINY),  # float16 has this subnormal number
         ("up", 2.0**-12, 0x0400, Flag.INEXACT),
         ("up", 2.0**-11 + 2.0**-23, 0x0000, TINY),
@@ -339,7 +339,7 @@ def test_swamping_is_judged_on_operands_as_they_count():
     code, flags, counts = reference.dot(**tiny, **options, **FLUSH)
     assert (code, flags, counts.products.swamped, counts.products.underflow) == (0, TINY, 1, 1)
     code, flags, counts = reference.dot([0x0001], [0x3C00], **options, **FLUSH)
-    assert (code, flags, counts.products.swamped) == (0, 0, 0)  # a product of 0 is no addend
+    assert (code, flags, counts.products.swamped) == (0, 0, 0)  # a product of 0 does not count as an addend
     code, flags, counts = reference.dot([0x0001], [0x3C00], initial=0x3C00, **options)
     assert (code, counts.promotions.swamped) == (0x3C00, 1)
     assert reference.dot([0x0001], [0x3C00], initial=0x3C00, **options, **FLUSH)[2].promotions.swamped == 0

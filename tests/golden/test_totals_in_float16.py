@@ -1,4 +1,4 @@
-"""Accumulators whose total is in float16: rules drawn at random, sums written out by hand, and what is refused."""
+"""Accumulators whose total is in float16: rules drawn at random, sums written out by hand, and refusals."""
 
 from dataclasses import replace
 

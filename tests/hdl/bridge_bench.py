@@ -1,4 +1,4 @@
-"""A serial line of which every bit is on the pins, and a bridge with a memory and registers behind it."""
+"""A serial line with every bit on the pins, and a bridge with a memory and registers behind it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTS = SimpleNamespace(uart=uart, uart_bridge=uart_bridge, memory=memory)
 BIT, SILENCE = 5, 400
 #: The memory, and where the bridge's part of it begins.
 STORE, BASE = Region(0x8000, 0x2000), 0x9000
-#: Sizes of which the bridge is told: it ends beyond the memory, whose bus then answers with an error, or within it.
+#: The bridge's size of its part: it ends beyond the memory, whose bus then answers with an error, or within it.
 BEYOND, WITHIN = 0x2000, 0x800
 #: Bytes of the memory from `BASE` on.
 SIZE = 0x1000
@@ -93,7 +93,7 @@ class Line:
 
 
 class Registers(wiring.Component):
-    """64 registers that answer as late as they are told; `READ_ONLY` answers a write with an error."""
+    """64 registers that answer `late` cycles later; `READ_ONLY` answers a write with an error."""
 
     def __init__(self, signature):
         super().__init__({"bus": Out(signature), "late": In(4)})
@@ -169,7 +169,7 @@ class Master:
     """An engine's bus: bursts of reads and writes at once, with pauses. Call it once a cycle, before the clock."""
 
     def __init__(self, ctx, axi, rng):
-        # An interface finds its ports anew every time, which would take most of the time of a run.
+        # An interface looks its ports up at every access, which would take most of the time of a run.
         ports = {path[0]: port for path, _, port in axi.signature.flatten(axi)}
         self.ctx, self.axi, self.rng = ctx, SimpleNamespace(**ports), rng
         self.reads, self.writes, self.read, self.answers = [], [], [], []

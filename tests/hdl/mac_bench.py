@@ -51,7 +51,7 @@ def reduction(a, b, **where) -> list[Product]:
 
 
 def rows(unit: MultiplyAccumulate, level: int) -> tuple[int, ...]:
-    """Return the shape of the operands of a level, but for the products of a reduction."""
+    """Return the shape of the operands of a level, without the products of a reduction."""
     return ()
 
 

@@ -77,7 +77,7 @@ def feed(
             if offering and fresh:
                 beat = fields(left[-1])
                 payload = layout.const({key: beat[key] for key, part in layout if part.width}).as_bits()
-            # All inputs at once: what depends on them is computed once.
+            # All inputs at once: signals that depend on them are computed once.
             given = offering | take(cycle) << 1 | payload << 2
             if given != before:
                 ctx.set(inputs, given)

@@ -204,7 +204,7 @@ def test_convert_without_flags_gives_the_same_codes():
     assert (with_flags["bits"] == without["bits"]).all()
 
 
-# code, source, destination, what comes out, its flags; then what comes out if results saturate
+# code, source, destination, result, its flags; then result and flags with saturation
 KNOWN = [
     (0x7C00, FP16, FLOAT8_E4M3FN, (0x7F, 0), (0x7E, 5)),  # +inf: NaN without a flag
     (0xFC00, FP16, FLOAT8_E4M3FNUZ, (0x80, 0), (0xFF, 5)),
@@ -214,7 +214,7 @@ KNOWN = [
     (0x5F40, FP16, FLOAT8_E4M3FN, (0x7E, 1), (0x7E, 1)),  # 464 is half way to 480, whose code is odd
     (0x8001, FP16, FLOAT8_E5M2FNUZ, (0x00, 3), (0x00, 3)),  # a negative result that rounds to zero has no sign
     (0x8000, FP16, FLOAT8_E4M3FNUZ, (0x00, 0), (0x00, 0)),
-    (0x7E00, FP16, FLOAT6_E2M3FN, (0x00, 16), (0x00, 16)),  # a NaN where there is none
+    (0x7E00, FP16, FLOAT6_E2M3FN, (0x00, 16), (0x00, 16)),  # a NaN, into a format without NaNs
     (0x7C01, FP16, FLOAT8_E4M3FN, (0x7F, 16), (0x7F, 16)),
     (0x80, FLOAT8_E4M3FNUZ, FP32, (0x7FC00000, 0), (0x7FC00000, 0)),
     (0xFF, FLOAT8_E4M3FN, CBFLOAT16, (0x7F00, 0), (0x7F00, 0)),

@@ -1,4 +1,4 @@
-"""The registers of the matrix engine in C and on its page are those of the table."""
+"""The registers of the matrix engine in C and on its page agree with the table."""
 
 import shutil
 import subprocess

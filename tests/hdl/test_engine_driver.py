@@ -14,7 +14,7 @@ from .engine_double import Double
 def codes(shape, seed=1, fmt=CBFLOAT16):
     rng = np.random.default_rng(seed)
     found = np.asarray(golden.encode(rng.normal(size=shape).astype(np.float32), fmt))
-    # Few specials: a sum of many would be NaN, whatever its order.
+    # Few specials: a sum of many would be NaN in any order.
     return np.where(rng.random(shape) < 0.001, rng.integers(0, 1 << fmt.width, shape), found).astype(found.dtype)
 
 

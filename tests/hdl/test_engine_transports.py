@@ -150,7 +150,7 @@ MARK = 0xFFFFFFFF
 
 
 class FileDouble(threading.Thread):
-    """A double behind an ordinary file: it notices what the driver writes there."""
+    """A double behind an ordinary file: it notices the driver's writes to the file."""
 
     def __init__(self, path, double):
         super().__init__(daemon=True)

@@ -274,7 +274,7 @@ def test_add_product_takes_the_exact_product_of_normalised_significands():
     zero = (ma == 0) | (mb == 0)
     invalid = (inf_a | inf_b) & zero | nan_a & (a & 2 == 0) | nan_b & (b & 2 == 0)
     parts = {
-        # ma * mb * 2^-4 is in [1, 4); the exponent is that of the higher place.
+        # ma * mb * 2^-4 is in [1, 4); the exponent belongs to the higher place.
         "significand": ma * mb,
         "exponent": np.where(zero, adder.formats.exponent_of_zero, ea + eb - E3M2.bias + 1),
         "sign": (a ^ b) >> 5,

@@ -18,7 +18,7 @@ from hdl.catalogue import UNITS, released
 from hdl.cli import main
 from hdl.fusesoc import to_core
 
-#: Of each target: the flow that FuseSoC takes.
+#: The flow that FuseSoC takes for each target.
 FLOWS = {"default": None, "lint": "lint", "model": "sim"}
 
 

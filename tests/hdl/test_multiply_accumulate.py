@@ -252,7 +252,7 @@ def test_product_without_first_after_last_continues_from_the_result(level, stage
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("stages", [1, 4, 8, 11])
 def test_opposite_infinity_after_nan_after_infinity_is_no_invalid_operation(stages, level, chunk):
-    # The accumulator held NaN and infinity at once, and one more infinity was taken for infinity minus infinity.
+    # A bug: the accumulator held NaN and infinity at once, and another infinity counted as infinity minus infinity.
     unit = unit_of(MultiplyAccumulate, stages=stages)
     inf, nan, minus = CBFLOAT16.inf, CBFLOAT16.nan, CBFLOAT16.sign_mask
     a = [inf, nan, inf | minus, inf]

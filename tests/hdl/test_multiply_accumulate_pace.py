@@ -110,8 +110,8 @@ def test_chain_waits_until_everything_of_other_levels_has_left(stages, level, re
     other = ONE._replace(register=1 if level == 2 else 0, level=level)
     chain = ONE._replace(register=register, level=0)
     done = run(unit, [other, chain, chain._replace(register=4)])
-    # The product passes, then its promotion; whether that has gone is known one cycle after its last rank, and a held
-    # beat is told one cycle later.
+    # The product passes, then its promotion. The unit knows one cycle after the promotion's last rank that it has gone;
+    # a held beat sees this one cycle later.
     left = promotion_cycles(unit) + stages + 2 + holds_a_beat(unit)
     assert done.accepted_at == accepted_at(unit, [0, left, left + 1])
     assert sorted(result.result for result in done.results) == sorted(
@@ -180,7 +180,7 @@ def test_only_products_with_results_wait_while_the_queue_has_no_place_left(stage
     full, silent, blocked = waiting(unit, beat)
     done = run(unit, [*full, *silent, *blocked], take=lambda cycle: cycle >= 200)
     others = len(full) + len(silent)
-    # A place is free again two cycles after a result has been taken. A held beat is told one cycle later, and asks for
+    # A place is free again two cycles after a result has been taken. A held beat sees this one cycle later, and needs
     # one place more.
     issued = 202 + holds_a_beat(unit)
     assert done.accepted_at == accepted_at(unit, [*range(others), issued, issued + 1])

@@ -1,4 +1,4 @@
-"""Block quantisers whose scales are numbers, as of NVFP4: their datapath and constants, and blocks through the unit."""
+"""Block quantisers whose scales are numbers, as in NVFP4: their datapath and constants, and blocks through the unit."""
 
 from fractions import Fraction
 
@@ -65,8 +65,9 @@ def test_mx_datapath_of_number_scales_is_goldens_at_every_tensor_scale(source):
 
 
 def test_mx_constants_of_number_scales_are_the_recipes_and_not_those_of_exact_quotients():
-    # The least value with an element is that of the exact quotient, a tie to even or what follows it, but for eight:
-    # there, the reciprocal of the scale, rounded in float32, brings a neighbour to the tie or the tie beyond itself.
+    # The least value of an element follows from the exact quotient: it is a tie to even, or the value after it. There
+    # are eight exceptions. There, the reciprocal of the scale, rounded in float32, moves a neighbour onto the tie, or
+    # the tie beyond itself.
     plan, others = NumberPlan(FP32, NVFP4), {}
     numbers = [Fraction(number) for number in (0, 0.5, 1, 1.5, 2, 3, 4, 6)]
     for code in range(1, 8):

@@ -128,7 +128,7 @@ outside_of_memory.told = WITHIN
 
 
 def errors_of_memory(line, rng):
-    """What the bridge has been told of, but the bus does not have."""
+    """Access addresses that belong to the bridge's memory, but not to the bus."""
     end = BASE + SIZE
     assert line.answer(write_memory(BASE, 1)) == DONE
     assert line.answer(read_memory(end, 1)) == BUS_ERROR
@@ -326,7 +326,7 @@ def test_bridge_answers_as_the_protocol_says(scenario):
 
 
 def parts_with(fault, monkeypatch):
-    """Return the modules of the bridge, one of which has the fault."""
+    """Return the modules of the bridge, with the fault in one of them."""
     parts = SimpleNamespace()
     for name in vars(PARTS):
         path = ROOT / "hdl" / "bridge" / f"{name}.py"

@@ -116,7 +116,7 @@ def header(text):
 
 
 def documented_ports(text):
-    """Of each port: direction and width; of each of its fields: name and bits, as the header has them."""
+    """The header's direction and width of each port, and name and bits of each field."""
     lines = header(text)
     ports, fields = {}, {}
     for line in lines[lines.index("Ports") + 1 :]:

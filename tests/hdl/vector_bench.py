@@ -88,7 +88,7 @@ def beats_of(unit: VectorMac, codes, flags, *, level, register) -> list[Result]:
 
 
 def rows(unit: VectorMac, level: int) -> tuple[int, ...]:
-    """Return the shape of the operands of a level, but for the products of a reduction."""
+    """Return the shape of the operands of a level, without the products of a reduction."""
     return (elements(unit, level),)
 
 

@@ -1,4 +1,4 @@
-"""Blind verdicts on devices: those of other libraries, this project's netlists, and a faulty one."""
+"""Blind verdicts on devices: kernels of other libraries, this project's netlists, and a faulty one."""
 
 from dataclasses import replace
 

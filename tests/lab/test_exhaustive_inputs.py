@@ -23,7 +23,7 @@ SPAN, START = 4099, 0x3F801000
 
 
 class Netlist:
-    """A netlist that converts rightly, but for the change of one code and its flags; it keeps its inputs."""
+    """A netlist that converts correctly, except for one code and its flags; it keeps its inputs."""
 
     def __init__(self, at: int = 0, code: int = 0, flags: int = 0) -> None:
         self.given: list[int] = []

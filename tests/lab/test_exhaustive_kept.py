@@ -151,7 +151,7 @@ def test_exhaustive_source_changes_with_the_version_of_what_makes_netlists_and_o
 
 
 def test_exhaustive_source_changes_with_the_compiled_kernels_and_their_path(tmp_path, monkeypatch):
-    # The same C++, compiled otherwise, is judged anew; and so is another path of it.
+    # The same C++, compiled differently, is judged again; and so is another path of it.
     folder = tmp_path / "golden" / "kernels"
     folder.mkdir(parents=True)
     hashes = [kept.source_now(tmp_path)]

@@ -1,4 +1,4 @@
-"""Scenarios that are there for faults of a netlist: each catches its own, whatever the seed."""
+"""Scenarios written for particular faults of a netlist: each catches its faults with any seed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -45,7 +45,7 @@ def not_caught(
 
 
 def test_mac_operation_that_a_reset_puts_behind_any_rank_is_told() -> None:
-    # Behind most ranks it was told by chance; behind the second one, never.
+    # Behind most ranks it was caught by chance; behind the second one, never.
     def writes(fault: Fault) -> bool:
         return fault.place == "mac/operation.py:106" and fault.what.endswith("another value, bit 15")
 

@@ -1,4 +1,4 @@
-"""The generator of faults, the simulation of 511 at once, and the proof that a fault is none."""
+"""The generator of faults, the simulation of 511 at once, and the proof that a fault changes nothing."""
 
 from typing import Any
 
@@ -340,7 +340,7 @@ def test_fault_in_one_output_alone_is_not_proven_to_be_none(what, name, monkeypa
 
 
 def test_fault_of_which_the_solver_decides_nothing_is_not_proven_to_be_none(adder, found, monkeypatch):
-    # Outputs that are the same gates need no solver: what was not decided of the registers must not be passed over.
+    # Outputs that are the same gates need no solver, but the undecided registers must still count.
     monkeypatch.setattr(Question, "possible", lambda self, edges: None if edges else [])
     chosen = [fault for fault in choose(found, 40, 5) if not fault.may_loop]
     gates = gates_of(adder, chosen)

@@ -53,7 +53,7 @@ def test_comparison_counts_and_shows_differences():
     assert count > 20
     assert len(shown) == 10
     assert shown[0].startswith("nvidia_hopper, bfloat16: ")
-    # Of AMD's NaNs only that they are NaN is compared, of NVIDIA's every bit.
+    # The comparison takes any NaN for AMD, but every bit of a NaN counts for NVIDIA.
     for name, differs in (("nvidia_hopper", True), ("amd_cdna3", False)):
         other = replace(accumulators[name], nan=0x7FC00001)
         assert (compare(Golden(other), name, BF16, 6000, seed=0)[1] > 0) is differs

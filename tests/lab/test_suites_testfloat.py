@@ -85,7 +85,7 @@ def test_testfloat_files_of_steps_pass_on_the_step_whose_format_is_chosen_at_run
 
 
 def test_testfloat_vectors_that_none_of_the_designs_computes_fail(tmp_path, capsys):
-    # There is no netlist of a step with float32 operands; 0x3F800001 is a value of no 16-bit format.
+    # There is no netlist of a step with float32 operands; no 16-bit format has the value 0x3F800001.
     path = write(tmp_path, "f32_mulAdd", ["3F800001 3F800001 00000000 3F800002 01"])
     assert main([path, "--design", "golden"]) == 0
     assert main([path, "--design", "netlist"]) == 1

@@ -32,7 +32,7 @@ def imports(path: Path, text: str, known: set[str]) -> Iterator[str]:
 
 
 def circle(sources: Mapping[Path, str]) -> list[str]:
-    """Return modules each of which imports the next, the last one being the first again; none if there is no circle."""
+    """Return modules, each of which imports the next, until the first one returns; none if there is no circle."""
     known = {name_of(path) for path in sources}
     graph = {name_of(path): known.intersection(imports(path, text, known)) for path, text in sources.items()}
     try:

@@ -128,7 +128,7 @@ def height_of(module: str) -> int:
 
 
 def above(path: Path, imported: Iterable[str]) -> set[str]:
-    """Return the modules of golden.torch in rooms above that of a file, among those that it imports."""
+    """Return the modules of golden.torch that a file imports from rooms above its own."""
     height = height_of(".".join(path.with_suffix("").parts))
     return {name for name in imported if name.startswith("golden.torch") and height_of(name) > height}
 

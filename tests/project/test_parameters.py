@@ -13,7 +13,7 @@ from .test_layout import parsed, python_files
 MOST = 7
 #: Public packages, whose functions and classes have keyword forms.
 PUBLIC = ("", ".reference", ".mx", ".torch", ".torch.amp", ".torch.mx", ".torch.optim", ".torch.optim.lr_scheduler")
-#: Functions with the arguments of a public one: PyTorch's own, which are found by name, and that of `advise`.
+#: Functions with the arguments of a public one: PyTorch's own, which are found by name, and the search of `advise`.
 FORWARDERS = {
     ("convolution.py", "run"),
     ("convolution.py", "convolution"),

@@ -55,7 +55,7 @@ OF_PYTORCH = {
     *(f"golden.torch.{name}" for name in ("full", "ones", "zeros", "full_like", "ones_like", "zeros_like", "tensor")),
     *(f"golden.torch.{name}" for name in ("from_numpy", "to_numpy", "audit")),
 }
-#: The names that a message may have in place of an argument: keys of its document, and arguments that are made of it.
+#: The names that a message may have instead of an argument: keys of its document, and arguments made from it.
 KEYS = {
     "golden.torch.advise": ("fp16_type", "chunk"),
     "golden.torch.precision_from_yaml": ("trainer.init",),
@@ -72,7 +72,7 @@ PATIENCE = 20  # seconds
 
 @pytest.fixture(autouse=True)
 def defaults_of_the_process(monkeypatch):
-    # Some functions say that there is no backend before they look at their arguments.
+    # Some functions report a missing backend before they check their arguments.
     monkeypatch.setattr(backends._Process, "backend", backends.Backend(backends.BackendType.CPU))
     monkeypatch.setattr(half._Process, "half", half.half_named("float16"))
     monkeypatch.setattr(half._Process, "mixed_precision", False)
@@ -120,7 +120,7 @@ def outcome(one: Surface, arguments: dict[str, object], wrong: Iterable[str] = (
 
 
 def arguments_with(one: Surface, parameter: str, bad: object) -> dict[str, object]:
-    """Good arguments but for one; what no good argument is known for is bad, too."""
+    """Good arguments except for one; a required parameter without a known good argument is bad, too."""
     return {**dict.fromkeys(one.required, bad), **one.good(), parameter: bad}
 
 

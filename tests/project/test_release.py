@@ -19,7 +19,7 @@ WORKFLOWS = ROOT / ".github" / "workflows"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """The tree, its archive, and what setuptools would put into a wheel but for the kernels, which take a minute."""
+    """The tree, its archive, and the files of setuptools' wheel without the kernels, which take a minute."""
     tree = tmp_path_factory.mktemp("release") / "tree"
     copy_sources(tree)
     command = "from setuptools import setup; setup()"
@@ -125,7 +125,7 @@ STAGES = ["lint", "docs"]
 
 @pytest.fixture
 def stages(tmp_path):
-    """Run a copy of .ci/run in which `make` only notes its arguments; return those of every call."""
+    """Run a copy of .ci/run in which `make` only records its arguments; return the arguments of every call."""
     script = tmp_path / ".ci/run"
     script.parent.mkdir()
     shutil.copy(ROOT / ".ci/run", script)

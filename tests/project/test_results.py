@@ -28,7 +28,7 @@ def test_figures_say_on_what_they_were_measured(name: str) -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_figures_are_those_of_this_tree(name: str) -> None:
-    # To be older is no failure, but nobody shall overlook it: pytest lists these at its end.
+    # An older result is not a failure, but must not be overlooked: pytest lists these at its end.
     if EVERY[name].changed:
         pytest.xfail(EVERY[name].age)
 
@@ -79,7 +79,7 @@ def test_front_page_that_hides_an_older_source_is_found() -> None:
     assert filled(page, now, judged | {"sim": aged(judged["sim"], "hdl")}).count(OLDER) == 1
 
 
-#: How far a row may be off: a share, or so many lines.
+#: How far a row may be off: a share, or a number of lines.
 SHARE, LINES = 0.02, 100
 
 
@@ -89,7 +89,7 @@ def rows(text: str) -> dict[str, tuple[int, ...]]:
 
 
 def outdated(said: str, now: str) -> list[str]:
-    """Return the rooms of which a page does not tell the size; whole parts may be off by a share only."""
+    """Return the rooms whose size on a page is wrong; whole parts may be off only by a share."""
     old, new = rows(said), rows(now)
     return [
         name

@@ -17,7 +17,7 @@ GOOD = "{py:obj}`golden.convert` and [elsewhere](other.md), as NUMERICS section 
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory):
-    """Return a function that builds a site of two pages, of which one has a given text, by the site's settings."""
+    """Return a function that builds a site of two pages, one with a given text, with the site's settings."""
     folder = tmp_path_factory.mktemp("site")
     for name in ("examples", "static"):  # the tutorials do not run here
         shutil.copytree(ROOT / "docs" / name, folder / "docs" / name)

@@ -1,4 +1,4 @@
-"""The bench's side of the counters' bus, on a bus in Python: each rule that the bus breaks is told by itself."""
+"""The bench's side of the counters' bus, on a bus in Python: each broken rule is reported by itself."""
 
 from types import SimpleNamespace
 
@@ -71,7 +71,7 @@ class Edge:
 
 
 class Bus:
-    """A unit with counters behind a bus, but for one fault."""
+    """A unit with counters behind a bus, correct except for one fault."""
 
     def __init__(self, fault: str = "") -> None:
         names = "awaddr awvalid awready wdata wstrb wvalid wready bresp bvalid bready"

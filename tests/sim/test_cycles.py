@@ -192,7 +192,7 @@ def test_run_compiled_ends_early_with_the_first_failure(compiled: tuple[Model, P
 
 
 def test_reset_is_counted_in_the_state_in_which_it_met_the_unit() -> None:
-    # Three payloads an episode, each of which has an answer; the last one runs to its end and counts for nothing.
+    # Three payloads in each episode, each with an answer; the last episode runs to its end and does not count.
     scenario = conversions(port_of(UNITS[UNIT], UNITS[UNIT].build()), [0] * 12, [0] * 12)
     scenario.episodes = np.array([[0, 0, 9], [3, 3, 9], [6, 6, 9], [9, 9, 0]])
 

@@ -27,7 +27,7 @@ def explained(context, scenario, index, actual) -> str:
 
 
 def found(ran: list[Ran], context: Context = CONTEXT, **given) -> list[str]:
-    """Return all findings but for the last line, the command."""
+    """Return all findings except the last line, the command."""
     lines = findings(context, scenario(**given), ran, explained)
     assert not lines or lines[-1] == "repeat: python -m sim --seed 1 --units unit --scenarios two"
     return lines[:-1]

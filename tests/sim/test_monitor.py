@@ -145,7 +145,7 @@ def test_driver_offers_in_the_cycles_of_its_scenario_only(offers: list[bool]) ->
 def test_driver_pauses_ahead_of_each_payload_as_long_as_it_says() -> None:
     _, shown = driven("1", pauses=[1, 0, 3, 2])
     assert offered(shown) == [None, 10, 11, None, None, None, 12, None, None, 13, None, None]
-    # A cycle in which nothing would be offered anyway is no pause.
+    # A cycle in which nothing would be offered anyway is not a pause.
     _, shown = driven("1", pauses=[0, 1, 0, 0], offers=[True, False], cycles=8)
     assert offered(shown) == [10, None, None, None, 11, None, 12, None]
 

@@ -18,7 +18,7 @@ from tools.paths import ROOT
 
 ANSWER = Fields({"payload": 16, "chunk": 4, "gap": 4, "idle": 8, "clears": 8})
 PORT = Port(Fields({"code": 16}), ANSWER, chunk_bits=4, counters="ports")
-#: Of each payload: the chunk length with it and in the cycle before it, cycles without an offer ahead of it and clears.
+#: For each payload: the chunk length with it and in the cycle before it, cycles without an offer before it, and clears.
 #: Counter n counts n + 1 for each payload, a cycle later.
 PROBE = f"""
 module probe(

@@ -258,7 +258,7 @@ def test_stimulus_that_a_reset_cuts_off_covers_nothing_and_is_not_counted(small_
     outcome = run_unit(dataclasses.replace(small_job, scenarios="resets", effort=1.0, engines=compiled))
     assert outcome.passed
     assert resets.coverage
-    # Of its 32 episodes the last one runs to its end: the others' answers need not have come.
+    # Only the last of its 32 episodes runs to its end: the answers of the others are not required.
     assert (len(resets.answers), resets.due, outcome.vectors) == (3200, 100, 100)
     assert {name for name in outcome.bins if not name.startswith("reset/")} == set()
 

@@ -139,7 +139,7 @@ def test_prediction_step_by_step_of_narrow_operands_is_that_of_whole_reductions(
 
 
 def test_failure_line_of_a_mode_without_a_name_shows_its_code() -> None:
-    # It once ended the run of the fault mode_that_is_not_built_accepted, in place of telling what differs.
+    # Such a mode once ended the run of the fault mode_that_is_not_built_accepted, without a report of the difference.
     one = np.array([0x3E00, 0x3E00])
     details = {"a": one, "b": one, "modes": np.array([2, 7])}
     scenario = Scenario("one", *(np.zeros(1, np.uint64) for _ in range(2)), np.zeros(1, int), details=details)

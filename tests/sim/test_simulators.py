@@ -8,7 +8,7 @@ import pytest
 
 from sim.run.simulators import concatenate_plainly
 
-#: All of 0, 1, X and Z in the parts of a net, one of which is undriven; it is read as a whole, and used.
+#: All of 0, 1, X and Z in the parts of a net, one of which is undriven; the net is read as a whole, and used.
 _DESIGN = """
 module parts(input [1:0] a, input b, output [6:0] o, output any, output [6:0] sum);
   wire nothing;

@@ -137,7 +137,7 @@ def results(text, include):
     for at, width in itertools.product(range(ROUNDS), range(len(WIDTHS))):
         mask = (1 << WIDTHS[width]) - 1
         value = int.from_bytes(rng.bytes(20)) & mask
-        # Some with zeros at the upper end, and some with next to nothing but ones.
+        # Some with zeros at the upper end, and some with almost only ones.
         value = (value, value >> WIDTHS[width] // 2, value | mask & ~5)[at % 3]
         given[at, width] = [value >> 32 * word & 0xFFFF_FFFF for word in range(8)]
     registers = text.count(".curr.data, sizeof")

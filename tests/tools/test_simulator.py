@@ -59,7 +59,8 @@ class EveryKind(wiring.Component):
         # Each of two signals reads a part of the other.
         to, fro = Signal(2), Signal(2)
         m.d.comb += [to.eq(Cat(fro[1], self.a[2])), fro.eq(Cat(to[0], to[1])), self.t.eq(Cat(to, fro))]
-        # Signals in halves: one of two modules, and two of a clock and of none, each of which the other's clock reads.
+        # Signals in halves: one with halves in two modules; two with one half clocked and one not, each of which feeds
+        # the clocked half of the other.
         m.submodules.half = half = Module()
         half.d.comb += self.u[:2].eq(self.a)
         m.d.comb += [self.u[2:].eq(self.b), self.v[2:].eq(self.b)]
@@ -107,7 +108,7 @@ def outputs(unit, simulate, cycles):
             ctx.set(inputs, rng.getrandbits(len(inputs)))
             one = next(port for flow, port in ports if flow is In)
             ctx.set(Value.cast(one)[:1], rng.getrandbits(1))
-            # `get` of a part of an input, of a record, and of what the inputs lead to without a clock.
+            # `get` of a part of an input, of a record, and of outputs that follow the inputs without a clock.
             found.append([ctx.get(inputs[3:9]), *(ctx.get(port) for flow, port in ports)])
             await ctx.tick()
 

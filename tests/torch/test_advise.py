@@ -51,7 +51,7 @@ def advise(model, batch, loss, name="bfloat16", **given):
 
 
 def change(model, batch, loss, name, levels, scale):
-    """Return the change of a step at a level map, of the loss or the gradient, whichever is larger."""
+    """Return how much a level map changes the loss or the gradient of a step, the larger of both."""
     steps = []
     for each in ({}, levels):
         net = copy.deepcopy(model)

@@ -157,7 +157,7 @@ def test_audit_within_a_stochastic_precision_takes_no_random_bits(backward):
 
 
 def test_audit_between_backward_and_step_does_not_make_the_step_in_fp32_be_refused():
-    # The guard of unscaled steps shall remember no product of a run that is no training.
+    # The guard of unscaled steps must not remember a product from outside of training.
     model = torch.nn.Linear(6, 2)
     model(X).sum().backward()
     with cstorch.precision("cbfloat16"):

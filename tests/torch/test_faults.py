@@ -64,7 +64,7 @@ def dtype_of_an_fp32_operands_gradient(exact_product):
 
 
 def sum_of_softmax_gradients(softmax_in_half):
-    # Of weights 0.25 and gradients 1 + 2^-12, -1, 0, 0 the products sum to 2^-14, or to 0 if they are rounded before.
+    # With weights 0.25 and gradients 1 + 2^-12, -1, 0, 0 the products sum to 2^-14, or to 0 if they are rounded before.
     scores = torch.zeros(1, 4, requires_grad=True)
     result = softmax_in_half(scores, half.half_named("cbfloat16"))
     result.backward(torch.tensor([[1 + 2.0**-12, -1.0, 0.0, 0.0]]))

@@ -70,7 +70,7 @@ def test_import_without_pytorch_names_the_package_that_is_missing(monkeypatch, m
 
 @pytest.mark.parametrize("version", ["2.11.0", "2.11.1+cu130", "1.13.1"])
 def test_older_pytorch_is_refused_unless_the_environment_allows_it(monkeypatch, version):
-    # In 2.11 a compiled function called inside a precision gave 0xc4436540 instead of 0xc4440000, and nobody was told.
+    # In 2.11 a compiled function called inside a precision gave 0xc4436540 instead of 0xc4440000, without a message.
     with pytest.raises(
         ImportError, match=rf"needs PyTorch 2\.12 or later, and this is {re.escape(version)}, .* unseen"
     ) as told:

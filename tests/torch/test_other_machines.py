@@ -301,7 +301,7 @@ def test_convolution_by_another_machine_is_converted_in_the_mode_asked_for():
 
 
 def test_grouped_product_by_another_machine_with_a_random_last_rounding_is_summed_by_it():
-    # Each group has random bits of its own; the accumulator was lost where they were drawn.
+    # Each group draws its own random bits; a bug once lost the accumulator when they were drawn.
     x, y, ends = normal(6, 400, seed=21), normal(2, 400, 5, seed=22), torch.tensor([2, 6], dtype=torch.int32)
     with cstorch.precision("float16", reduction=OWN, out_rounding="stochastic", seed=3):
         result = derived.grouped_mm(x, y, offs=ends)

@@ -7,7 +7,7 @@ from . import processes
 
 
 def raising(message, times):
-    """Return a `start_processes` that fails so many times, and the list of its calls."""
+    """Return a `start_processes` that fails `times` times, and the list of its calls."""
     calls = []
 
     def start_processes(*given, **named):

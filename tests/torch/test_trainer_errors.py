@@ -27,7 +27,7 @@ def trainer_of(folder, *callbacks, accumulated=1):
 
 
 class At(Callback):
-    """Does something once, in a hook after so many steps."""
+    """Performs an action once, in a hook after `step` steps."""
 
     def __init__(self, hook, step, action):
         self.step, self.action = step, action

@@ -199,7 +199,7 @@ def test_validate_computes_the_metrics_within_the_model():
     model.share = Share()
     model.register_forward_hook(lambda module, batch, _: module.share(batch[0][1] == 0))
     expected = (data().tensors[1] == 0).float().mean().item()
-    for _ in range(2):  # and it begins anew every time
+    for _ in range(2):  # and it starts from zero every time
         assert trainer(model=model).validate(loader())["share"] == expected
 
 

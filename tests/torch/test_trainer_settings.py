@@ -1,4 +1,4 @@
-"""A resumed run with changed settings or data is told which; with override it goes on with the new ones."""
+"""A resumed run with changed settings or data gets an error that names them; with override it uses the new ones."""
 
 import json
 import random

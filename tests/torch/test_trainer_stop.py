@@ -1,4 +1,4 @@
-"""Runs that end early, and what stays of them: signals, damage, pruning, divergence."""
+"""Runs that end early, and the files that they leave: signals, damage, pruning, divergence."""
 
 import math
 import os
@@ -114,7 +114,7 @@ def test_only_the_newest_checkpoints_stay_on_request(tmp_path, arguments):
     trainer.fit(loader, steps=9)
     assert names(tmp_path) == ["step_00000008", "step_00000009"]
     second, loader = run(tmp_path)
-    second.fit(loader, steps=9, resume=True)  # what stays is whole
+    second.fit(loader, steps=9, resume=True)  # the remaining checkpoints are complete
     assert bits(second) == bits(trainer)
 
 

@@ -21,7 +21,7 @@ def test_layer_in_precision_has_exact_products_alone(name: str) -> None:
 
 
 def reached(layers: dict[str, Layer], monkeypatch: pytest.MonkeyPatch) -> set[interception.Function]:
-    """Run layers, and return the exact functions that have run in place of PyTorch's."""
+    """Run layers, and return the exact functions that have replaced PyTorch's."""
     seen: set[interception.Function] = set()
 
     def noting(exact: interception.Function) -> interception.Function:

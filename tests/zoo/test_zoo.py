@@ -113,5 +113,5 @@ def test_operator_of_transformers_for_experts_is_the_exact_product_of_groups() -
             result = function(rows, weights, offs=torch.tensor([2, 2, 9]))
         results.append((result, *torch.autograd.grad(result.square().sum(), (rows, weights))))
     assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
-    # The table is of PyTorch's functions alone, whichever library was imported before it is asked.
+    # The table has only PyTorch's functions, no matter which libraries were imported before its first use.
     assert torch.ops.transformers.grouped_mm_fallback not in interception.EXACT

@@ -23,13 +23,13 @@ class Classifier(nn.Module):
 
 
 def resnet18() -> Classifier:
-    """One block of each size in place of two: with and without a convolution beside it."""
+    """One block of each size instead of two: with and without a convolution beside it."""
     resnet = torchvision().models.resnet
     return Classifier(resnet.ResNet(resnet.BasicBlock, [1, 1, 1, 1], num_classes=10))
 
 
 def mobilenet_v3_small() -> Classifier:
-    """The first five of the published eleven blocks: every kind, of which the other six are more."""
+    """The first five of the published eleven blocks: every kind; the other six repeat these kinds."""
     mobilenet = torchvision().models.mobilenetv3
     blocks, last_channel = mobilenet._mobilenet_v3_conf("mobilenet_v3_small")
     return Classifier(mobilenet.MobileNetV3(blocks[:5], last_channel, num_classes=10, dropout=0.0))

@@ -72,7 +72,7 @@ class Ordered:
 
 
 def cells_of(module: dict[str, Any]) -> tuple[Cells, list[tuple[str, str, dict[str, Any]]]]:
-    """Return the gates of a module, and name, type and pins of every cell that is none."""
+    """Return the gates of a module, and name, type and pins of every other cell."""
     gates: Cells = {}
     others = []
     for name, cell in module["cells"].items():
@@ -97,7 +97,7 @@ def in_order(cells: Cells, sources: Sequence[Any]) -> Ordered:
     levels: dict[Any, int] = {}
     for net in TopologicalSorter({net: pins for net, (_, pins) in cells.items()}).static_order():
         levels[net] = 1 + max((levels.get(pin, 0) for pin in cells[net][1]), default=0) if net in cells else 0
-    # Gates of a kind that do not need each other stand together: one loop in C++ for all of them.
+    # Independent gates of one kind are neighbours: one loop in C++ evaluates all of them.
     order = sorted(cells, key=lambda net: (levels[net], cells[net][0], net))
     number: dict[Any, int] = {"0": ZERO, "1": ONE}
     for net in [*dict.fromkeys(sources), *order]:
@@ -107,7 +107,7 @@ def in_order(cells: Cells, sources: Sequence[Any]) -> Ordered:
 
 
 def circuit(nets: int, rows: NDArray[np.uint32]) -> Circuit:
-    """Return the gates as planes.h takes them."""
+    """Return the gates in the form that planes.h takes."""
     pins = np.ascontiguousarray(rows[:, 1:], np.uint32)
     bounds = np.flatnonzero(np.diff(rows[:, 0].astype(np.int64), prepend=-1, append=-1))
     runs = np.stack([rows[bounds[:-1], 0], bounds[:-1], bounds[1:]], axis=1) if len(rows) else rows[:, 1:]
@@ -118,7 +118,7 @@ def circuit(nets: int, rows: NDArray[np.uint32]) -> Circuit:
 
 
 def planes(nets: int) -> NDArray[np.uint64]:
-    """Return the planes of so many nets, all 0 but the constant 1: rows of 8 words, aligned."""
+    """Return planes for `nets` nets, all 0 except the constant 1: rows of 8 words, aligned."""
     room = np.zeros(8 * nets + 8, np.uint64)
     first = -room.ctypes.data % 64 // 8
     made = room[first : first + 8 * nets].reshape(nets, 8)

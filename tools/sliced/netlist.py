@@ -27,14 +27,14 @@ from tools.sliced.gates import ZERO, Ordered, cells_of, circuit, driver, in_orde
 
 __all__ = ["Sliced"]
 
-#: Where the gates are left, to be looked at; each netlist's folder is named after a hash of it.
+#: The folder in which the gates stay for inspection; each netlist's folder is named after its hash.
 FOLDER = Path(__file__).resolve().parents[2] / "build" / "sliced"
 
 _TOP = "unit"
 _WORD_BITS = 32
 
-# A register whose enable is tied is one that hands on its input in every cycle: in a pipeline without feedback, fed the
-# same input for ever, a wire. Any other cell with a memory stays and is refused.
+# A register with a tied enable passes its input on in every cycle: in a pipeline without feedback, fed the same input
+# for ever, it is a wire. Any other cell with a memory stays and is refused.
 _REGISTERS_TO_WIRES = """
 module \\$dff (CLK, D, Q);
   parameter WIDTH = 0;
@@ -62,23 +62,23 @@ class Sliced:
     Parameters
     ----------
     unit : wiring.Component
-        Combinational, or a pipeline without feedback, whose registers become wires: it then gives what the pipeline
-        gives `latency` cycles after its input.
+        Combinational, or a pipeline without feedback. Its registers become wires: it gives at once the outputs that the
+        pipeline gives `latency` cycles after the input.
     **tied : int
-        The value of each input that is the same throughout: of a pipeline ``rst=0``, valid and ready 1.
+        The value of each input that never changes: for a pipeline ``rst=0``, valid and ready 1.
 
     Attributes
     ----------
     inputs, outputs : dict of str to int
         Width of every port that is not tied; a struct at an output is one port for each field, ``port.field``.
     constants : dict of str to int
-        Outputs that do not depend on any input: of a pipeline, its valid and ready. They are not in `outputs`.
+        Outputs that do not depend on any input: for a pipeline, its valid and ready. They are not in `outputs`.
     function : ctypes function
         ``function(unit, count, inputs, outputs)`` in C, on arrays of pointers to 32-bit words.
     unit : int
         The address of its first argument.
     gates : int
-        How many gates the netlist has.
+        Number of gates in the netlist.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the other proofs assume of products, for small numbers: the one place where a solver multiplies."""
+"""The facts about products that the other proofs assume, for small numbers: only here does a solver multiply."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Arithmetic(Bounds):
         Describes the matrix while `begins` is 1.
     begins : in
     rows, columns, batches : in
-        How far the place goes on; how many rows and columns of the matrix are looked at.
+        How far the place moves on; how many rows and columns the claim about it covers.
     """
 
     def __init__(self, parameters: EngineParameters) -> None:

@@ -22,17 +22,17 @@ from lab.proofs.along_model.record import Condition
 
 __all__ = ["Checked"]
 
-#: In which the matrices are looked at.
+#: The order in which the checker looks at the matrices.
 _ORDER = ("d", "c", "a", "b")
 
 
 class Checked(Bounds):
-    """A checker, and what is left of its multiplications.
+    """A checker, and the remainders of its multiplications.
 
     The end of a matrix contains two products: rows - 1 times the row stride, and batches - 1 times the batch stride.
-    They are inputs, as any numbers of their width. What is left of a multiplication, factor * moved, begins as the
-    product. Each step takes from it what the lowest bit of the factor stands for, so that nothing is left when the
-    factor is 0: this is arithmetic, which the proof assumes. See `lab.proofs.along_engine.arithmetic`.
+    They are inputs, as any numbers of their width. The remainder of a multiplication, factor * moved, begins as the
+    product. Each step subtracts `moved` if the lowest bit of the factor is set, so the remainder is 0 when the factor
+    is 0: the proof assumes this fact of arithmetic. See `lab.proofs.along_engine.arithmetic`.
 
     Ports
     -----
@@ -82,7 +82,7 @@ class Checked(Bounds):
             m.d.sync += [left.eq(left - Mux(factor[0], moved, 0)), factor.eq(factor >> 1), moved.eq(moved << 1)]
             m.d.sync += steps.eq(steps + 1)
         multiplies = on["ROWS"] | on["BATCHES"]
-        # Nothing is left of a product whose factor is 0.
+        # The remainder is 0 when the factor is 0.
         legal = [~multiplies | (factor != 0) | (left == 0)]
         conditions = [
             *self._states(offers),
@@ -110,7 +110,7 @@ class Checked(Bounds):
         return Value.cast(self.checker.which) == list(SIZES).index(name)
 
     def _of(self, kind: str) -> Value:
-        """Return a product of the matrix that is looked at."""
+        """Return a product of the matrix that the checker looks at."""
         return reduce(or_, (Mux(self._is_at(name), self.held_products[name][kind], 0) for name in SIZES))
 
     def _rows(self) -> Value:
@@ -155,7 +155,7 @@ class Checked(Bounds):
         yield "other factor", ~multiplies | (checker.factor == 0) | (checker.moved == moved)
 
     def _so_far(self) -> Iterator[Condition]:
-        """Yield what has been found of matrices that were looked at."""
+        """Yield the findings about the matrices that the checker has passed."""
         checker, limit = self.checker, 1 << self.parameters.address_bits
         looks = ~checker.fsm.ongoing("IDLE") & ~checker.fsm.ongoing("FIRST")
         is_over = checker.fsm.ongoing("NEXT") | checker.fsm.ongoing("END")

@@ -18,12 +18,12 @@ __all__ = ["Command"]
 
 
 class Command(Bounds):
-    """The part that runs commands, with the others left out but for whether they work.
+    """The part that runs commands; of the other parts, the model knows only whether they work.
 
     Ports
     -----
     ends : in
-        The work ends, if there is some.
+        The work ends, if there is any.
     submission, checked, checked_valid, submitted, is_quiet, read_fails, write_fails, abort, reset_all, pop : in
         As of `hdl.matrix_engine.run.Run`.
     """

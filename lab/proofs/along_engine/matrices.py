@@ -1,7 +1,7 @@
 """The bytes of the matrices that a command describes, as exact integers.
 
 A byte's address contains products of registers. No solver multiplies words of 20 and 32 bits here: models of the engine
-go through a matrix step by step, and what a proof assumes of their places is arithmetic. See `Place`.
+go through a matrix step by step, and a proof assumes only arithmetic about their places. See `Place`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["EXACT", "SIZES", "Bounds", "Matrix", "Place", "accepted", "all_of", 
 
 #: Rows and columns of each matrix, in the order of the checker's codes. The others must lie apart from D.
 SIZES = {"d": ("m", "n"), "a": ("m", "k"), "b": ("k", "n"), "c": ("m", "n")}
-#: Bits of an exact address, whatever the registers hold.
+#: Bits of an exact address, for any values of the registers.
 EXACT = 68
 
 
@@ -39,13 +39,13 @@ def all_of(*conditions: Any) -> Value:
 
 
 class Matrix:
-    """A stored matrix of a command, and the other ones of its batch.
+    """A stored matrix of a command, and the other matrices of its batch.
 
     Parameters
     ----------
     command : View of command_layout
     end : Value
-        One byte beyond its last one, and beyond those of the other ones of its batch.
+        The address behind the last byte of the whole batch.
     name : str
         Of `SIZES`.
 
@@ -65,7 +65,7 @@ class Matrix:
     def __init__(self, command: Any, end: Value, name: str) -> None:
         options = command.options
         of_rows, of_columns = SIZES[name]
-        # The outer format of level 2 is that of the operands.
+        # At level 2 the outer format is the format of the operands.
         outer_is_wide = options.level != 2
         self.is_transposed: Value = C(0, 1)
         self.is_unused: Value = C(0, 1)
@@ -90,12 +90,12 @@ class Matrix:
         return Mux(self.is_wide, elements << 2, elements << 1)
 
     def is_apart(self, other: Matrix) -> Value:
-        """Return whether no byte lies between the ends of both."""
+        """Return whether no byte belongs to both."""
         return (self.end <= other.address) | (other.end <= self.address)
 
 
 def accepted(command: Any, matrices: Mapping[str, Matrix], parameters: EngineParameters) -> Iterator[Condition]:
-    """Yield what the parts behind the checker may rely on, of a command with something to do."""
+    """Yield the conditions that later parts may rely on, for an accepted command with work to do."""
     for size in ("m", "n", "k", "batches"):
         yield f"{size} fits", command[size] < 1 << parameters.size_bits
         if size != "k":
@@ -110,10 +110,10 @@ def accepted(command: Any, matrices: Mapping[str, Matrix], parameters: EnginePar
 class Place:
     """An element of a matrix, by its indices and by its address.
 
-    Both change together: whenever an index grows by some rows, the address grows by so many strides. So the address is
+    Both change together: when an index grows by some rows, the address grows by as many strides. So the address is
     always ``matrix.address + batch * batch_stride + row * row_stride + column * element size``, as an exact integer.
-    A place whose indices are within the matrix then lies before its end, which is the same sum for the largest indices.
-    That is the arithmetic which `is_inside` tells, and which a proof may assume; `is_exact` is proven for small sizes.
+    The end of the matrix is the same sum for the largest indices, so a place with indices within the matrix lies before
+    it. `is_inside` states this arithmetic, which a proof may assume; `is_exact` is proven for small sizes.
     """
 
     def __init__(self, parameters: EngineParameters, matrix: Matrix, name: str) -> None:
@@ -124,11 +124,11 @@ class Place:
         self.address = Signal(EXACT, name=f"{name}_address")
 
     def begin(self) -> list[Any]:
-        """Return the statements by which it becomes the first element."""
+        """Return the statements that move it to the first element."""
         return [each.eq(0) for each in (self.batch, self.row, self.column)] + [self.address.eq(self.matrix.address)]
 
     def becomes(self, other: Place, *, rows: Any = 0, columns: Any = 0, batches: int = 0) -> list[Any]:
-        """Return the statements by which it becomes a place so much further on than another one."""
+        """Return the statements that move it to some rows, columns and batches beyond another place."""
         matrix = self.matrix
         further = times(rows, matrix.row_stride) + matrix.in_bytes(Value.cast(columns)) + batches * matrix.batch_stride
         return [
@@ -139,15 +139,15 @@ class Place:
         ]
 
     def becomes_along(self, other: Place, by_rows: Value, count: int) -> list[Any]:
-        """Return the statements for so many rows, or columns."""
+        """Return the statements that move it `count` rows, or columns, beyond another place."""
         return self.becomes(other, rows=Mux(by_rows, count, 0), columns=Mux(by_rows, 0, count))
 
     def is_same(self, other: Place) -> Value:
-        """Return whether both are one."""
+        """Return whether both are the same place."""
         return all_of(*(getattr(self, name) == getattr(other, name) for name in ("batch", "row", "column", "address")))
 
     def is_within(self, rows: Value, columns: Value) -> Value:
-        """Return whether so many rows and columns from here on are elements of the matrix."""
+        """Return whether a range of rows and columns that starts here lies within the matrix."""
         matrix = self.matrix
         return all_of(
             self.batch < matrix.batches, self.row + rows <= matrix.rows, self.column + columns <= matrix.columns,
@@ -155,24 +155,24 @@ class Place:
         )  # fmt: skip
 
     def ends_before(self, rows: Value, columns: Value, *, address: Value | None = None) -> Value:
-        """Return whether so many rows and columns, from an address on, are between the ends of the matrix."""
+        """Return whether a range of rows and columns, from an address on, lies between the ends of the matrix."""
         matrix, begin = self.matrix, self.address if address is None else address
         end = begin + times((rows - 1)[: len(rows)], matrix.row_stride) + matrix.in_bytes(columns)
         return (begin >= matrix.address) & (end <= matrix.end)
 
     def is_inside(self, rows: Value, columns: Value) -> Value:
-        """Return that elements of the matrix lie between its ends."""
+        """Return the condition that a range within the matrix lies between its ends."""
         return ~self.is_within(rows, columns) | self.ends_before(rows, columns)
 
     def is_exact(self) -> Value:
-        """Return that the address is that of the indices."""
+        """Return the condition that the address follows from the indices."""
         matrix = self.matrix
         products = self.batch * matrix.batch_stride + self.row * matrix.row_stride
         return self.address == matrix.address + products + matrix.in_bytes(self.column)
 
 
 def times(count: Any, stride: Value) -> Value:
-    """Return a product with a number of few bits."""
+    """Return the product of a stride and a number of few bits."""
     word, total = Value.cast(count), Value.cast(C(0, 1))
     for bit in range(len(word)):
         total = total + Mux(word[bit], stride << bit, 0)
@@ -185,7 +185,7 @@ class Bounds(wiring.Component):
     Parameters
     ----------
     ports : dict
-        Inputs that are left to chance.
+        Inputs, which may take any value.
 
     Ports
     -----

@@ -26,21 +26,21 @@ _STRIDE, _EXACT = 32, 72
 
 
 class Placed(Bounds):
-    """A placement, and where it is in its block.
+    """A placement, and its position in its block.
 
     Ports
     -----
     row_stride, is_wide, begin, end : in
         Of D; they keep their values while there is a block.
     block, offers, takes : in
-        As of `hdl.matrix_engine.placement.Placement`. A row is taken only of a block.
+        As of `hdl.matrix_engine.placement.Placement`. Rows are taken only while there is a block.
     block_end : in
         One byte beyond the last element of the block, ``address + (rows - 1) * row_stride + columns * element size``.
     """
 
     def __init__(self, parameters: EngineParameters) -> None:
         self.parameters, self.placement = parameters, Placement(parameters)
-        # The ends of the blocks that wait.
+        # The ends of the waiting blocks.
         self.ends = Queue(_EXACT, self.placement.queue.depth)
         super().__init__(
             {
@@ -100,7 +100,7 @@ class Placed(Bounds):
         return Mux(self.wide, elements << 2, elements << 1)
 
     def _is_within(self, block: Any, end: Value) -> Value:
-        """Return what the tiler says of a block: see `lab.proofs.along_engine.walk`."""
+        """Return the tiler's guarantees about a block: see `lab.proofs.along_engine.walk`."""
         within = (block.address >= self.d_begin) & (end <= self.d_end)
         sizes = (block.rows <= self.parameters.block_rows) & (block.columns <= self.parameters.block_columns)
         return (
@@ -118,7 +118,7 @@ class Placed(Bounds):
         # Row and column of the tile in its block; the row in the tile.
         self.first, self.column = Signal(range(p.block_rows + 1)), Signal(range(p.block_columns + 1))
         self.row = Signal(range(max(2, p.rows)))
-        # Addresses of the row of tiles, of the tile and of the row, unless they are those of the block.
+        # Addresses of the row of tiles, of the tile and of the row; in a new block, its address replaces all three.
         kept = self.tile_row, self.tile, self.now = Signal(_EXACT), Signal(_EXACT), Signal(_EXACT)
         self.is_new = (self.first == 0) & (self.column == 0) & (self.row == 0)
         tile_row, tile, self.at = (Mux(self.is_new, block.address, each) for each in kept)
@@ -136,7 +136,7 @@ class Placed(Bounds):
                     m.d.sync += [each.eq(next_row) for each in kept]
 
     def _blocks(self, m: Module) -> Iterator[Condition]:
-        """Yield that every block that waits lies within D."""
+        """Yield the conditions that every waiting block lies within D."""
         queue, width = self.placement.queue, len(self.placement.queue.consume)
         blocks, ends = SeenMemory.of_queue(queue), SeenMemory.of_queue(self.ends)
         m.d.comb += [row.addr.eq(place) for memory in (blocks, ends) for place, row in enumerate(memory.rows)]
@@ -150,7 +150,7 @@ class Placed(Bounds):
             yield f"block {place}", ~is_used | self._is_within(its, ends.rows[place].data)
 
     def _walk(self) -> Iterator[Condition]:
-        """Yield where the placement is in its block."""
+        """Yield the conditions on the placement's position in its block."""
         p, placement, block = self.parameters, self.placement, self.its
         yield "a block", self.is_new | placement.has_block
         yield "a new block", placement.is_first == self.is_new

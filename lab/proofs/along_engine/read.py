@@ -18,7 +18,7 @@ __all__ = ["Read"]
 
 
 class Read(Bounds):
-    """A reader, the words of the line that it has, and those of the line to which the offered burst belongs.
+    """A reader, the words of its line, and the words of the line to which the offered burst belongs.
 
     Ports
     -----

@@ -22,7 +22,7 @@ __all__ = ["Walk"]
 
 
 class _Phase(enum.IntEnum):
-    """What the tiler must do next."""
+    """The next duty of the tiler."""
 
     DONE = 0
     BLOCK = 1
@@ -33,7 +33,7 @@ class _Phase(enum.IntEnum):
 
 
 class _Operand:
-    """Where the model is in a matrix.
+    """The model's places in a matrix.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class _Operand:
 
 
 class Walk(Bounds):
-    """A tiler, and where the loops of its docstring are.
+    """A tiler, and the state of the loops in its docstring.
 
     Ports
     -----
@@ -181,18 +181,18 @@ class Walk(Bounds):
 
     @property
     def _has_rows_of_c(self) -> Value:
-        """C is a matrix, otherwise a row or not there."""
+        """Whether C is a matrix; otherwise it is a row or absent."""
         return Value.cast(self.held.options.initial == Initial.MATRIX)
 
     def _arithmetic(self) -> Iterator[Value]:
-        """Yield what holds of places that are exact, which those of an earlier command are not: see `Place`."""
+        """Yield the premises that hold if the places are exact; places of an earlier command are not: see `Place`."""
         line, block, phase = self.tiler.lines.payload, self.tiler.blocks.payload, self.phase
         for operand, its in ((self.a, _Phase.A), (self.b, _Phase.B), (self.c, _Phase.C)):
             yield (phase != its) | operand.line.is_inside(C(1, 1), line.count)
         yield (phase != _Phase.BLOCK) | self.d.block.is_inside(block.rows, block.columns)
 
     def _places(self) -> Iterator[Condition]:
-        """Yield where the model can be."""
+        """Yield the conditions on the places of the model."""
         runs, command, phase = self.phase != _Phase.DONE, self.held, self.phase
         yield "a phase", phase <= _Phase.C
         yield "i", ~runs | (self.i < command.m)
@@ -233,7 +233,7 @@ class Walk(Bounds):
         yield "lines of c to come", ~of_c | (self.line < self._lines_of_c())
 
     def _registers(self) -> Iterator[Condition]:
-        """Yield what the tiler's registers hold at each place."""
+        """Yield the contents of the tiler's registers at each place."""
         tiler, command, phase = self.tiler, self.held, self.phase
         a, b, c, d = self.a, self.b, self.c, self.d
         states = ("IDLE", "MATRIX", "ROW", "BLOCK", "INITIAL", "C", "SLICE", "A", "B", "STEP")
@@ -286,7 +286,7 @@ class Walk(Bounds):
             yield f"address of {name}", ~is_there | (register == place.address[: len(register)])
 
     def _lines(self) -> Iterator[Condition]:
-        """Yield that a line is the next one of the contract, and lies within its matrix."""
+        """Yield the claims that a line is the next one of the contract, and lies within its matrix."""
         line, is_there, a, b, c = self.tiler.lines.payload, self.tiler.lines.valid, self.a, self.b, self.c
         yield "line is due", ~is_there | (self.phase == Mux(line.is_c, _Phase.C, Mux(line.is_b, _Phase.B, _Phase.A)))
         yield "line of c is for the panel of b", ~is_there | ~line.is_c | line.is_b
@@ -308,7 +308,7 @@ class Walk(Bounds):
         yield "line ends the slice", ~is_there | (line.ends == ends)
 
     def _blocks(self) -> Iterator[Condition]:
-        """Yield that a block is the next one of the contract, and lies within D."""
+        """Yield the claims that a block is the next one of the contract, and lies within D."""
         block, is_there, place = self.tiler.blocks.payload, self.tiler.blocks.valid, self.d.block
         yield "block is due", ~is_there | (self.phase == _Phase.BLOCK)
         yield "size of a block", ~is_there | ((block.rows == self.m_here) & (block.columns == self.n_here))

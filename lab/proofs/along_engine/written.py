@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is elaborated by hand, so that its state is at hand.
-"""The writer beside the bytes of its rows: it writes these, and no others."""
+"""The writer beside the bytes of its rows: it writes these bytes, and no others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Written"]
 class Written(Bounds):
     """A writer, and the bytes of the row that it holds.
 
-    Where rows belong is proven of the placement within: see `lab.proofs.along_engine.placed`.
+    `lab.proofs.along_engine.placed` proves that the placement inside puts each row where it belongs.
 
     Ports
     -----
@@ -66,7 +66,7 @@ class Written(Bounds):
             writer.answered.eq(self.answered),
             writer.stop.eq(self.stop),
         ]
-        # The row that is sent: where it begins, and its bytes.
+        # The row that is sent: its address and its number of bytes.
         self.begin, self.bytes = Signal(width), Signal(range(4 * self.parameters.columns + 1))
         size, keeps = Mux(wide, placement.count << 2, placement.count << 1), placement.takes & placement.is_inside
         with m.If(keeps):
@@ -77,7 +77,7 @@ class Written(Bounds):
         return [~keeps | is_within], list(self._conditions(wide)), claims
 
     def _conditions(self, wide: Value) -> Iterator[Condition]:
-        """Yield what the writer holds of the row that it sends."""
+        """Yield the conditions on the writer's state while it sends a row."""
         p, writer = self.parameters, self.writer
         waits, shifts, begins, sends = (writer.fsm.ongoing(name) for name in ("WAIT", "SHIFT", "BURST", "SEND"))
         holds, queue = begins | sends, writer.placement.queue
@@ -108,7 +108,7 @@ class Written(Bounds):
         return Mux(writer.fsm.ongoing("SEND"), (writer.length + 1 - writer.to_go)[: len(writer.words)], 0)
 
     def _strobes(self, count: int) -> Iterator[Value]:
-        """Yield, of bytes from the next word on, whether a strobe says if they are of the row."""
+        """Yield, for each byte from the next word on, whether its strobe tells correctly if it belongs to the row."""
         p, writer = self.parameters, self.writer
         begin = (writer.word + self._sent()) << (p.bus_bytes.bit_length() - 1)
         for byte in range(count):
@@ -116,7 +116,7 @@ class Written(Bounds):
             yield writer.mask[byte] == ((at >= self.begin) & (at < self.end))
 
     def _claims(self) -> Iterator[Condition]:
-        """Yield that a burst has words of the row alone, and a strobe for each of its bytes alone."""
+        """Yield the claims that a burst has only words of the row, and strobes for exactly the bytes of the row."""
         p, writer = self.parameters, self.writer
         shift = p.bus_bytes.bit_length() - 1
         begins, ends = writer.address >> shift, (writer.address >> shift) + writer.length

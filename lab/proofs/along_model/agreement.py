@@ -1,4 +1,4 @@
-"""An operation of the unit, and its operands, against the record of it."""
+"""An operation of the unit, and its operands, against the model's record of the operation."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def agrees(operation: Any, flags: Any, record: Record, *, is_settled: bool, has_
     Parameters
     ----------
     operation, flags : View of operation_layout, of flags_layout
-        The flags are those that were raised on it.
+        The flags that were raised on it.
     record : Record
     is_settled : bool
-        Whether it is known already what it does to its chunk.
+        Whether its effect on its chunk is already known.
     has_flags : bool
-        Whether the flags of its accumulator have joined it.
+        Whether the flags of its accumulator have joined its own.
     wide_format : int
         Index of fp32 among the formats of accumulators.
     """

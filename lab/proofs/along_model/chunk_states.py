@@ -1,4 +1,4 @@
-"""The counting of chunks in the unit, which may take two cycles, against that in the model."""
+"""The counting of chunks: the unit, which may take two cycles for it, against the model."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["ChunkStates"]
 class ChunkStates:
     """Conditions on the unit's state of the chunks.
 
-    A reset does not reach the memory, nor a state on its way into it. Their states of a register count only from the
-    first product behind the reset on, which starts a chunk in any case.
+    A reset does not reach the memory, nor a state on its way into it. A register's states there count only from its
+    first product after the reset on, which always starts a chunk.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class ChunkStates:
         return (state.open == is_open) & (state.is_later == later) & (~is_open | counted)
 
     def _before(self, state: Any, fields: Any) -> Value:
-        """Tell whether a state is that ahead of a product; a first one does not ask."""
+        """Tell whether a state is the one before a product; for a first product any state is."""
         return fields.first | self._holds(state, fields.count, fields.held_size, fields.open, fields.later)
 
     def _length(self, fields: Any) -> Value:
@@ -97,7 +97,7 @@ class ChunkStates:
             for record in reversed(counted):
                 here = self._here(record, register)
                 in_memory = Mux(here, self._before(row, record.fields), in_memory)
-            # Of a pair the even register has the chunks; at level 0 there are none.
+            # The even register of a pair has the chunks; at level 0 there are none.
             is_used = (model.level == 2) | ((model.level == 1) if register % 2 == 0 else C(0, 1))
             yield f"chunk state {register}", ~is_used | in_memory
             is_numbered = (model.count != 0) & (model.count < model.size)

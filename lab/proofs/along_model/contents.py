@@ -15,7 +15,7 @@ _CLASS_BITS = CLASS_WIDTH + FLAGS_WIDTH
 
 
 class Contents:
-    """The rows of the register file that a pair of registers has, as they will be.
+    """The rows of a pair of registers in the register file, with their future contents.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Contents:
     totals, partials : list of Value
         Rows of the totals and the partial sums of both registers. The even one has the low end of a total of the pair.
     low_bits : int
-        Bits of the low end of a pair; 0 for classes and flags, of which those in the even half count.
+        Bits of the low end of a pair; 0 for classes and flags, for which only the even half counts.
     is_class : bool
     """
 
@@ -92,6 +92,6 @@ class Contents:
 
 
 def meets(record: Record, number: Value, low_bits: int) -> Value:
-    """Tell whether a number is the accumulator of an operation; of a narrow one the low end has no meaning."""
+    """Tell whether a number is the accumulator of an operation; the low end of a narrow one has no meaning."""
     wanted = record.fields.before.number
     return (number[low_bits:] == wanted[low_bits:]) & (~record.wide | (number[:low_bits] == wanted[:low_bits]))

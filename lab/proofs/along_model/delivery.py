@@ -1,8 +1,8 @@
 """Results leave in order: each kind of them is numbered, and the queue keeps the numbers.
 
 Each register of the pair that the model follows has two *kinds* of results: sums and refusals. Beside every row of the
-queue stands how many results of each kind had been written before it. So these rows alone give the results between two
-rows, and between the first one and the output.
+queue, a number says how many results of each kind had been written before it. So the rows alone give the results
+between two rows, and between the first row and the output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Delivery"]
 
 
 class Delivery:
-    """The numbers of results, and one of them that is watched in the queue.
+    """The numbers of results, and one result in the queue that the proof watches.
 
     Parameters
     ----------
@@ -30,20 +30,20 @@ class Delivery:
     unit : OpenedUnit
     ghost : Ghost
     watch : Value
-        The result that is written now is the one to be watched, whichever it may be.
+        Watch the result that is written now; it may be any result.
     o, leaves : Value
-        What leaves, and whether it does.
+        The result at the output, and whether it leaves.
 
     Attributes
     ----------
     conditions : list of (str, Value)
         Invariants.
     claims : list of (str, Value)
-        What leaves is right.
+        The watched result is right when it leaves.
     used : Value
         Places of the queue that are taken.
     offers : Value
-        Whether the unit offers a result just if it has one.
+        Whether the unit offers a result exactly when it has one.
     """
 
     def __init__(self, m: Module, unit: OpenedUnit, ghost: Ghost, watch: Value, o: Any, leaves: Value) -> None:
@@ -106,7 +106,7 @@ class Delivery:
         return Cat(Mux(fields.refused, 0, its)[: len(its)], Mux(fields.refused, fields.error, 0)[:2], fields.register)
 
     def _pipeline(self) -> Iterator[Condition]:
-        """Results on their way have the numbers behind those that are written."""
+        """The numbers of results on their way follow the numbers of the written results."""
         m, ghost = self._m, self._ghost
         behind = ghost.records[1:]
         on_their_way = [(record, record.is_promotion & record.fields.last) for record in reversed(behind)]

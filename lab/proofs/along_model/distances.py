@@ -14,7 +14,7 @@ __all__ = ["distances", "levels", "others"]
 
 
 def distances(ghost: Ghost) -> Iterator[Condition]:
-    """Yield that operations of one accumulator keep their distance, also those that come back as promotions."""
+    """Yield the conditions that operations on one accumulator keep their distance, promotions included."""
     latency, depth, early = ghost.parameters.accumulate_latency, ghost.depth, ghost.parameters.reads_early
     # Behind the last rank comes the promotion: one row of places.
     row = ghost.records[1:] * 2
@@ -31,7 +31,7 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
             same = a.register == b.register
             if other < one + latency:
                 yield f"distance {one} {other}", ~(there(one) & there(other) & same)
-            # Only operations of the same register take a value that is just being written.
+            # Only an operation on the same register can take a value that is just being written.
             same_pair = a.register[1:] == b.register[1:]
             overlap = Mux(same, a.wide_total != b.wide_total, same_pair & (a.wide_total | b.wide_total))
             followed = totals(one) & row[one].is_followed & totals(other)
@@ -47,7 +47,7 @@ def distances(ghost: Ghost) -> Iterator[Condition]:
 
 
 def levels(ghost: Ghost) -> Iterator[Condition]:
-    """Yield that a product of another level than its registers now have was followed by one that has changed it."""
+    """Yield the conditions that a register changes its level after a product only by a later product."""
     even, odd = (state.level for state in ghost.registers)
     # Since then none of its chunks has ended, or a follower has ended one.
     still_first = [(state.level == 0) | ~state.later for state in ghost.registers]
@@ -77,7 +77,7 @@ def levels(ghost: Ghost) -> Iterator[Condition]:
 
 
 def others(unit: OpenedUnit, ghost: Ghost) -> Iterator[Condition]:
-    """Yield how long a product of level 0 waits for operations of other levels."""
+    """Yield the conditions on how long a product of level 0 waits for operations of other levels."""
     stages, since = ghost.parameters.stages, ghost.since_others
     for place, record in enumerate(ghost.records[1:], 1):
         other = record.counts | record.is_promotion

@@ -1,11 +1,11 @@
 """The sequential model of a multiply-accumulate unit as a module beside it, for a proof by induction.
 
 The model decides about a product, and about its promotion, in the cycle of its issue. The result of a step is left
-open: a *record* holds the operands that the operation must get and the result that it then has, and goes along with it.
-So the lane gives the results of the records, and the claim is that every operation gets the operands of its record.
+open: a *record* holds the operands that the operation must get and the result that it then has, and moves along with
+it. So the lane gives the results of the records, and the claim is that every operation gets the operands of its record.
 
-The model follows one pair of registers, whichever that may be, so that a claim about it holds of every pair. Of
-operations on other registers it knows the kind, and takes the counts of their chunks from the unit.
+The model follows any one pair of registers, so a claim about this pair holds for every pair. It knows the kinds of
+operations on other registers, and takes the counts of their chunks from the unit.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ class Ghost:
         Gets the registers.
     parameters : MacParameters
     given, total_given : Value
-        What the lane will give for the product that is issued, and for its promotion.
+        The lane's results for the product that is issued, and for its promotion.
     chunk : Value
-        The port: what it is when the first product of a chunk is issued is the length of that chunk.
+        The port: its value at the issue of the first product of a chunk is the length of that chunk.
     pair : Value
-        Which pair of registers is followed.
+        The pair of registers that the model follows.
     counted : View
-        What the unit has counted of the chunk of the register that the issued operation names.
+        The unit's count of the chunk in the register that the issued operation names.
 
     Attributes
     ----------
     beat, beat_valid
         The beat that has been taken and not issued.
     records : list of Record
-        Of what is issued, and of what stands behind each rank.
+        Records of the operation that is issued, and of the operation behind each rank.
     delivered : Record
-        Of what stands at the queue.
+        Record of the operation at the queue.
     registers, total
         The model: `model_layout` for both registers of the pair, the fp32 value of the pair.
     issued, numbers : list of Signal
         How many results of each kind have been issued.
     is_issued, is_sound, is_legal, is_promoting : Value
     ends_as_told : Value
-        The product ends its chunk if it is the last one, or as many as there may be; if there may be any number, not.
-        So it is as long as the port has not changed between 0 and another value since the chunk began.
+        The product ends its chunk if it is the last one, or if it fills the chunk; a chunk of unlimited size never
+        fills. This holds as long as the port has not changed between 0 and another value since the chunk began.
     since_reset : Signal
         Cycles since the last reset, up to 3.
     error : Value
@@ -102,7 +102,7 @@ class Ghost:
         self._issue(m)
 
     def take(self, m: Module, beat: Any, valid: Value, ready: Value) -> None:
-        """Take a beat, until it is issued; without a rank to hold it, it is the one that is offered."""
+        """Hold a beat until it is issued; without a rank that holds one, the beat is the one on offer."""
         if not self.parameters.has_input_rank:
             m.d.comb += [self.beat.eq(beat), self.beat_valid.eq(valid)]
             return
@@ -212,7 +212,7 @@ class Ghost:
                         with m.If(new.fields.ends & ~new.fields.wide_total):
                             m.d.sync += state.total.eq(new.total_after)
                 with m.Elif(new.fields.wide_total):
-                    # It is the other one of the pair.
+                    # It is the other register of the pair.
                     m.d.sync += state.level.eq(beat.level)
             with m.If(new.is_chain):
                 m.d.sync += self.total.eq(new.after)

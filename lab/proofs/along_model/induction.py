@@ -1,24 +1,24 @@
 """Proofs about the multiply-accumulate unit around its lane, for any number of beats, at every depth.
 
-The lane is left out. The sequential model (`Ghost`) runs in the cycle of a product's issue, takes any value for the
-lane's result, and writes a *record*: the operands and the accumulator that the operation must get, and this result. As
-long as every operation gets the operands of its record, the lane may be taken to give the results of the records. So
-this holds for every arithmetic, and for the lane's.
+The lane is left out. The sequential model (`Ghost`) runs in the cycle of a product's issue, and takes any value for the
+lane's result. It writes a *record*: this result, and the operands and the accumulator that the operation must get. As
+long as every operation gets the operands of its record, we may assume that the lane gives the results of the records.
+So this holds for every arithmetic, and for the lane's.
 
 By induction over cycles: the conditions of `Invariant` and `Delivery` hold at reset; if they hold in a cycle, the
-claims do, and the conditions hold in the next one. The claims: no beat is lost or made; operands and accumulators equal
-the records; results leave with the right value in the order of their register, refusals apart; no beat waits without a
-reason, so that a unit that is left alone gives all its results. An accumulator that is read behind the issue is among
-the conditions.
+claims hold in that cycle, and the conditions in the next one. The claims: no beat is lost or invented; operands and
+accumulators equal the records; results leave with the right value in the order of their register, refusals apart; no
+beat waits without a reason, so that a unit that is left alone gives all its results. An accumulator that is read after
+the issue is among the conditions.
 
-In any cycle there may be a reset: the conditions then hold behind it, and no result is offered there. The model starts
-anew, so that nothing that was in the unit leaves it later.
+A reset may come in any cycle: the conditions hold after it, and the unit then offers no result. The model starts from
+its reset state, so nothing that was in the unit before may leave it later.
 
 The premise is the unit's rule for its user: a beat continues only values of its level, in its register. The port
 ``chunk`` may change in every cycle: a chunk is as long as the port says when its first product is issued. Later it only
 matters whether it says 0, in which case no chunk ends.
 
-If there is a solution, a claim fails, or a condition lacks something: nothing says that the unit ever comes there.
+If there is a solution, a claim fails, or the conditions are too weak: the unit may never reach the state of a solution.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ class ControlWithModel(wiring.Component):
     i, o, chunk
         As of `MultiplyAccumulate`.
     pair : in
-        Which pair of registers is followed, if there are several; it must keep its value.
+        The pair of registers that the model follows, if there are several; it must keep its value.
     given, total_given, watch : in
-        Left to chance: see `Ghost` and `Delivery`.
+        Any values: see `Ghost` and `Delivery`.
     legal : out
-        What is issued continues only what was of its level, in its register.
+        The issued operation continues only values of its level, in its register.
     conditions, claims : out
-        One bit for each, in the order of `names`; those without a name are set.
+        One bit for each, in the order of `names`; bits without a name are set.
     """
 
     def __init__(self, unit_type: type[OpenMac] = OpenMac, **given: Any) -> None:
@@ -152,7 +152,7 @@ def _lane(m: Module, opened: OpenedUnit, ghost: Ghost) -> None:
 
 
 def _issue(top: ControlWithModel, opened: OpenedUnit, ghost: Ghost) -> list[tuple[str, Value]]:
-    """Return that a beat is neither lost nor made, and that an operation starts as its record says."""
+    """Return the claims that no beat is lost or invented, and that an operation starts as its record says."""
     parameters, new, lane = ghost.parameters, ghost.records[0], opened.lane
     promoted = ghost.records[-1].fields.given.promoted
     a = Mux(ghost.is_promoting, promoted, plain(parameters, ghost.beat.format, ghost.beat.a))
@@ -181,7 +181,7 @@ def _issue(top: ControlWithModel, opened: OpenedUnit, ghost: Ghost) -> list[tupl
 
 
 def _blocked(opened: OpenedUnit, ghost: Ghost, delivery: Delivery) -> Iterator[Condition]:
-    """Yield what follows for a beat from whether it is blocked, which is known before the cycle."""
+    """Yield the claims about blocked beats; whether a beat is blocked is known before the cycle."""
     if not ghost.parameters.has_input_rank:
         return
     issue = opened.issue
@@ -195,7 +195,7 @@ def _blocked(opened: OpenedUnit, ghost: Ghost, delivery: Delivery) -> Iterator[C
 
 def _is_obstructed(ghost: Ghost, delivery: Delivery) -> Value:
     """Tell whether a beat has a reason to wait other than its register."""
-    # With a rank of its own, a beat is told what was true one cycle ago.
+    # Where beats wait in a rank, the unit decides one cycle earlier, so a beat sees the reasons of the last cycle.
     stages, before = ghost.parameters.stages, int(ghost.parameters.has_input_rank)
     others = (ghost.beat.level == 0) & (ghost.since_others <= stages + before)
     is_full = (ghost.beat.last | ~ghost.is_sound) & (delivery.used > stages + 1 - 2 * before)
@@ -203,11 +203,11 @@ def _is_obstructed(ghost: Ghost, delivery: Delivery) -> Value:
 
 
 def _progress(ghost: Ghost, delivery: Delivery) -> list[tuple[str, Value]]:
-    """Return that what waits has a reason: then a unit that is left alone gives all its results.
+    """Return the claims that a beat waits only for a reason: then a unit that is left alone gives all its results.
 
     `hdl.mac.issue.Issue` has the reasons: a promotion, a product of the same register, operations of other levels ahead
-    of one of level 0, and a result that would find no place. Each is over after so many cycles, the last one as soon as
-    results are taken, of which the queue offers one whenever it has any.
+    of one of level 0, and a result that would find no place. Each ends after a fixed number of cycles, except the last:
+    it ends as soon as results are taken, and the queue offers a result whenever it has one.
     """
     parameters, beat = ghost.parameters, ghost.beat
     recent = ghost.records[1 : parameters.accumulate_latency]
@@ -258,7 +258,7 @@ def component(stages: int, **changes: Any) -> ControlWithModel:
 
 
 def induction(top: ControlWithModel, folder: Path) -> str:
-    """Return a formula with a solution if the invariant fails at the start, or holds in a cycle but not behind it."""
+    """Return a formula with a solution if the invariant fails at the start, or holds in a cycle but not in the next."""
     netlist = netlist_of_verilog(top, folder)
     now = netlist.instance("now", given={"clk": "#b0"})
     constants = {name: now.port(name) for name in ("pair", "half") if name in now.inputs}
@@ -277,7 +277,7 @@ def induction(top: ControlWithModel, folder: Path) -> str:
     right = both(equal(now.port("claims"), ones), equal(then.port("conditions"), ones))
     # A beat that is offered during a reset is lost, so it may be anything.
     goes_on = both(inverse(is_reset), equal(now.port("legal"), "#b1"), inverse(right))
-    # A part of the engine gives no results; what it offers is among its claims.
+    # A part of the engine has no port for results; its claims cover its outputs.
     gives_none = [equal(then.port("o__valid"), "#b0")] if "o__valid" in then.outputs else []
     starts_anew = both(is_reset, inverse(both(equal(then.port("conditions"), ones), *gives_none)))
     step = both(equal(now.port("conditions"), ones), either(goes_on, starts_anew))

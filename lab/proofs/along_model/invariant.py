@@ -1,7 +1,7 @@
 """The invariant: conditions that hold in every cycle between the unit and the records of its model.
 
-Each condition is one output bit, so that one which does not hold is told by its name. None of them needs what comes in
-from outside in this cycle.
+Each condition is one output bit, so that a report can name the ones that fail. None of them depends on the inputs of
+the current cycle.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Invariant:
             yield f"record {place}", sane
 
     def _held(self) -> Iterator[Condition]:
-        """The beat that waits behind its rank, and how long."""
+        """The beat that waits behind its rank, and how long it waits."""
         unit, ghost, parameters = self._unit, self._ghost, self._parameters
         beat, held = ghost.beat, unit.issue.held
         yield "held valid", unit.issue.held_valid == ghost.beat_valid

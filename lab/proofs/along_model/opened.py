@@ -49,13 +49,13 @@ class OpenedUnit:
     lane, issue, operands, results, queue
         Its parts.
     flags : list of View
-        Those raised on what is issued and on what stands behind each rank.
+        Flags raised on the operation that is issued, and on the operation behind each rank.
     banks : dict
         Memories of the register file by ``even``, ``odd``, ``even_class``, ``odd_class``.
     states, storage
         Memories of the chunks and the queue.
     counting : dict
-        What the chunks hold of the operation behind the first rank.
+        The chunks' data about the operation behind the first rank.
     rows : list of Signal
         Of hazards.
     passed_by : Signal

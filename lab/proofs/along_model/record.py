@@ -1,6 +1,6 @@
 """A proof's record of every operation in flight: its kind, and the values that it must meet.
 
-Values, flags and results are followed of one pair of registers, whichever that may be.
+The model follows the values, flags and results of one pair of registers; it may be any pair.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "value_layout",
 ]
 
-#: Results of one kind are numbered modulo more than there can be on their way.
+#: Numbers of results wrap at a power of two; fewer results of one kind can be on their way.
 NUMBER_BITS = 6
 #: A claim and its name.
 Condition = tuple[str, Value]
@@ -58,8 +58,9 @@ def given_layout(parameters: MacParameters) -> data.StructLayout:
 def model_layout(parameters: MacParameters) -> data.StructLayout:
     """Return the sequential model's state of a register; ``total`` is the total of level 2, and a pair has another.
 
-    ``count`` products of the chunk that is ``open`` and has room for ``size``, 0 for any number; ``later`` if a chunk
-    has ended since ``first``; ``kept`` if the port ``chunk`` never changed between 0 and another value in this chunk.
+    If a chunk is ``open``, it has ``count`` products so far and room for ``size`` (0: any number). ``later`` is set if
+    a chunk has ended since ``first``; ``kept`` if the port ``chunk`` never changed between 0 and another value in this
+    chunk.
     """
     value = value_layout(parameters)
     bits = parameters.chunk_bits
@@ -72,23 +73,23 @@ def record_layout(parameters: MacParameters) -> data.StructLayout:
     """Return the record of an operation.
 
     ``writes``, ``refused``
-        It is there: as a step, or to give an error.
+        There is an operation: a step, or one that gives an error.
     ``is_product``, ``is_chain``, ``wide_total``, ``register``, ``format``, ``first``, ``last``, ``error``
-        Of its beat; ``is_product`` is not set of a promotion.
+        Of its beat; a promotion does not have ``is_product``.
     ``rounding``, ``random``, ``random_promotion``
-        How it is rounded, and the promotion that it causes; only of a unit with several modes.
+        The rounding of the operation and of the promotion that it causes; only in a unit with several modes.
     ``starts``, ``ends``, ``is_first``, ``count``, ``held_size``, ``open``, ``later``
         Of the chunk: the product's effect on it, and the count before.
     ``port``, ``size``
-        The port ``chunk`` in the cycle of the issue; how many products the chunk has room for.
+        The port ``chunk`` in the cycle of the issue; the number of products for which the chunk has room.
     ``base``
         Flags of the chunk that is promoted.
     ``before``, ``given``
-        Accumulator of the step; what the lane gives.
+        Accumulator of the step; result of the lane.
     ``total_before``, ``total_given``
-        The same of the pending promotion.
+        The same for the pending promotion.
     ``number``
-        How many results of its kind there have been before its own.
+        Number of earlier results of the same kind.
     """
     value, given = value_layout(parameters), given_layout(parameters)
     bits = ("writes", "refused", "is_product", "is_chain", "wide_total", "first", "last", "starts", "ends", "is_first")
@@ -121,19 +122,19 @@ def chosen(words: Sequence[Any], index: Value) -> Value:
 
 
 class Record:
-    """A record, and what follows from it.
+    """A record, and values derived from it.
 
     Parameters
     ----------
     m : Module
     fields : View of record_layout
     pair : Value
-        Which pair of registers the model follows.
+        The pair of registers that the model follows.
     """
 
     def __init__(self, m: Module, fields: Any, pair: Value) -> None:
         self.fields = fields
-        #: It is of the pair of registers that the model follows.
+        #: It belongs to the pair of registers that the model follows.
         self.is_followed: Value = fields.register[1:] == pair
         self.counts: Value = fields.writes & fields.is_product & ~fields.is_chain
         self.is_sound_product: Value = fields.writes & fields.is_product
@@ -146,7 +147,7 @@ class Record:
         self.fresh: Value = Mux(fields.is_product, Mux(fields.is_chain, fields.first, fields.starts), fields.is_first)
         #: It leaves the pipeline as a result.
         self.is_result: Value = fields.refused | fields.writes & fields.last & (~fields.is_product | fields.is_chain)
-        #: Which register of its pair, and whether it is a refusal: the results of a kind keep their order.
+        #: The register within its pair, and whether it is a refusal: the results of a kind keep their order.
         self.kind: Value = Cat(fields.refused, fields.register[0])
         self.prior: Value = fields.base | fields.before.flags
         self.flags: Value = fields.given.flags | self.prior

@@ -20,17 +20,17 @@ _CLASS_BITS = CLASS_WIDTH + FLAGS_WIDTH
 
 
 class _Place:
-    """The places where a value of the element may stand, and what will have been written there.
+    """A place where a value of the element may stand, and its future contents.
 
     Parameters
     ----------
     m : Module
     row : Value
-        Whose operations write there.
+        The row whose operations write there.
     is_partial : bool
-        Their partial sums, or else their totals.
+        Whether they write partial sums there; otherwise totals.
     now : Value
-        What stands there now.
+        The contents now.
     """
 
     def __init__(self, m: Module, row: Value, *, is_partial: bool, now: Value) -> None:
@@ -40,7 +40,7 @@ class _Place:
         self._word: Value = C(0, len(now))
 
     def write(self, operation: Any, mine: Value, word: Value) -> None:
-        """Let an operation write, which is younger than those before."""
+        """Let an operation write; it is younger than the operations of earlier calls."""
         writes = operation.writes & (operation.register == self._row)
         writes &= operation.partial if self._is_partial else ~operation.partial
         self._is_written = named(self._m, "is_written", self._is_written | writes)
@@ -48,7 +48,7 @@ class _Place:
         self._word = named(self._m, "word", Mux(writes, word, self._word))
 
     def will_hold(self, word: Value) -> Value:
-        """Tell whether it will be a word of the element's."""
+        """Tell whether the future contents are a word of the element."""
         return Mux(self._is_written, self._is_mine & (self._word == word), self.now == word)
 
 
@@ -64,7 +64,7 @@ class Contents:
     Attributes
     ----------
     conditions, claims : list of (str, Value)
-        ``claims`` are those that need the beat that is offered.
+        ``claims`` depend on the beat on offer.
     """
 
     def __init__(self, m: Module, element: Element, *, is_class: bool) -> None:
@@ -84,7 +84,7 @@ class Contents:
         if parameters.reads_early and not is_class:
             self.conditions.append(self._passing())
 
-    # -- what stands there now
+    # -- the contents now
 
     def _rows(self, lane: int) -> list[Value]:
         opened = self._element.opened

@@ -1,7 +1,7 @@
 """Results of an element leave in their order, and both parts of a result at level 1 leave together.
 
-As `lab.proofs.along_model.delivery`: the results of each kind are numbered, and beside every row of a queue stands how
-many of each kind had gone through it before.
+As in `lab.proofs.along_model.delivery`, the results of each kind are numbered, and a number beside every row of a queue
+says how many of each kind had gone through the queue before.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _CODE = RESULT_WIDTH // 2
 
 
 class Delivery:
-    """The numbers of results, and one of them that is watched in the queue.
+    """The numbers of results, and one result in the queue that the proof watches.
 
     Parameters
     ----------
     m : Module
     element : Element
     watch : Value
-        The result that is written now is the one to be watched, whichever it may be.
+        Watch the result that is written now; it may be any result.
     o, leaves : Value
-        What leaves, and whether it does.
+        The result at the output, and whether it leaves.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Delivery:
     def _counter(self, name: str) -> Any:
         return Signal(self._counts, name=name)
 
-    # -- of which kind something is
+    # -- kinds of results
 
     def _of_result(self, o: Any) -> list[Value]:
         here = o.register == self._element.row
@@ -89,12 +89,12 @@ class Delivery:
         return [here & refused, here & ~refused & ~o.part, here & ~refused & o.part]
 
     def _of_entry(self, entry: Any) -> list[Value]:
-        """Return of which kinds a promotion that waits will give results."""
+        """Return the kinds of results that a waiting promotion will give."""
         gives = entry.last & (entry.register == self._element.row)
         return [C(0, 1), gives, gives & entry.wide]
 
     def _of_operation(self, operation: Any) -> list[Value]:
-        """Return of which kinds an operation leaves as a result."""
+        """Return the kinds of results that an operation gives."""
         element = self._element
         here = operation.register == element.row
         gives = operation.writes & operation.last & ~(operation.is_product & operation.partial)
@@ -123,9 +123,10 @@ class Delivery:
     # -- the claims about an element
 
     def _shown(self, o: Any, wide: Value) -> Value:
-        """Return a result's word of the element, all of it if it is fp32, with the flags of both lanes then.
+        """Return the element's part of a result.
 
-        So does a refusal, which says nothing of any other element either.
+        A narrow result has the code and flags of the element's lane. An fp32 result has the whole word, with the flags
+        of both lanes. So has a refusal, whose word contains nothing about other elements.
         """
         lane = self._element.lane
         word, flags = o.result[lane // 2], Cat(o.flags[lane & ~1], o.flags[lane | 1])
@@ -134,7 +135,7 @@ class Delivery:
         return Cat(Mux(wide | Cat(o.error).any(), Cat(word, flags), narrow), o.error, o.part)
 
     def _wanted(self) -> tuple[Value, Value]:
-        """Return the claim about a delivered result, and whether that is fp32."""
+        """Return the expected value of a delivered result, and whether the result is fp32."""
         record = self._element.delivered
         fields = record.fields
         width = self._parameters.of_lane(self._element.lane).formats.accumulator_width
@@ -195,7 +196,7 @@ class Delivery:
     # -- what holds
 
     def _numbers(self) -> Iterator[Condition]:
-        """Results on their way have the numbers behind those that are written."""
+        """The numbers of results on their way follow the numbers of the written results."""
         opened, element = self._opened, self._element
         stages = list(zip(opened.operations[1:], element.records[1:], strict=True))[::-1]
         ahead = list(stages)
@@ -228,7 +229,7 @@ class Delivery:
             yield f"issued {kind}", running[kind] == element.issued[kind]
 
     def _promotions(self) -> Iterator[Condition]:
-        """The same of promotions in their queue."""
+        """The same for promotions in their queue."""
         opened, element = self._opened, self._element
         head, tail, level = opened.queue.reading.addr, opened.queue.writing.addr, opened.level
         yield "no numbers", (level != 0) | (self._issued.as_value() == self._waiting.as_value())
@@ -246,7 +247,7 @@ class Delivery:
             yield f"number of waiting {place}", ~(is_used & row.is_followed & row.last) | right
 
     def _results(self) -> Iterator[Condition]:
-        """The same of results in their queue."""
+        """The same for results in their queue."""
         element, opened = self._element, self._opened
         head, tail, level = self._head, self._tail, self._level
         width, places = len(head), len(self._rows)
@@ -276,7 +277,7 @@ class Delivery:
             yield f"watched {place}", ~here | (is_used & right)
 
     def _twofold_results(self) -> Iterator[Condition]:
-        """Behind a first part stands the second one."""
+        """The second part directly follows the first one."""
         yield from self._both_parts()
         head, tail, level, width = self._head, self._tail, self._level, len(self._head)
         operation = self._operation
@@ -297,7 +298,7 @@ class Delivery:
             yield f"twofold {place}", ~is_used | Mux(tail == following, is_next_written, is_next)
 
     def _both_parts(self) -> Iterator[Condition]:
-        """Behind the first part of a promotion comes the second one."""
+        """The second part of a promotion follows the first one."""
         opened = self._opened
         held = opened.held
         behind: Value = opened.held_valid & opened.is_second
@@ -312,7 +313,7 @@ class Delivery:
             behind = operation.writes & ~operation.is_product & operation.is_second
             behind_row, behind_last = operation.register, operation.last
         if opened.packed is not None:
-            # Ahead of that rank the order of beats says it.
+            # Before that rank, the order of beats implies it.
             ahead, second = opened.packed, opened.operations[-1]
             both = (ahead.register[1:] == second.register[1:]) & (ahead.last == second.last)
             yield "first part ahead", ~second.is_second | (self._is_first_part(ahead) & both)

@@ -1,8 +1,8 @@
 """The sequential model of one element of a vector unit as a module beside it, for a proof by induction.
 
-As `lab.proofs.along_model.ghost`: the model decides about a product, and about its promotion, in the cycle of its
-issue. The result of a step is left open: a record holds operands and result of the operation, and goes along with it,
-through the pipeline, the queue of promotions and the pipeline again.
+As in `lab.proofs.along_model.ghost`, the model decides about a product, and about its promotion, in the cycle of its
+issue. The result of a step is left open: a record holds operands and result of the operation. It moves along with the
+operation, through the pipeline, the queue of promotions and the pipeline again.
 
 The element is one row of one lane. An even lane has its results at level 0. At level 1 an even lane has the first part
 of a result, an odd lane the second. At level 2 every lane has results.
@@ -40,32 +40,32 @@ class Element:
     top : ValuesVector
     opened : OpenedVector
     beats : BeatsAndChunks
-        What is issued, and the chunks of the pair of rows that the element is in.
+        The issued beats, and the chunks of the element's pair of rows.
 
     Attributes
     ----------
     row, wide_row : Value
-        Of the element; where its total stands if that is fp32.
+        The element's row; the row of its total if that is fp32.
     records : list of Record
-        Of what is issued, and of what stands behind each rank.
+        Records of the operation that is issued, and of the operation behind each rank.
     delivered : Record
-        Of what stands at the queue of results.
+        Record of the operation at the queue of results.
     held, rows : View of pending_layout, list of them
-        Of promotions that wait.
+        Records of waiting promotions.
     partial, total : View
         The model: `value_layout`, `total_layout`.
     total_issued, total_waiting : View of total_layout
-        The total after all operations that have been issued, after all promotions that wait.
+        The total after all operations that have been issued, and after all waiting promotions.
     totals_before : list of View
         The total ahead of each promotion in the queue.
     issued : list of Signal
         How many results of each kind have been issued.
     expected : dict of str to Signal
-        Operands that the last beat had for the element's lane, and the last promotion: what is issued, a cycle later.
+        Operands for the element's lane, of the last beat or promotion, one cycle after its issue.
     takes_promotion : Value
-        The element's part of the promotion that waits is issued.
+        The element's part of the waiting promotion is issued.
     is_legal : Value
-        The beat continues only what was of its level, in all rows that it takes.
+        The beat continues only values of its level, in all rows that it takes.
     """
 
     def __init__(self, m: Module, top: Any, opened: OpenedVector, beats: BeatsAndChunks) -> None:
@@ -103,7 +103,11 @@ class Element:
     # -- writes, and their places
 
     def step(self, m: Module, before: Any, mine: Value, wide: Value, value: Value, lost: tuple[Value, Value]) -> Any:
-        """Return a total after what may write it, or else write in its place, where a narrow or an fp32 one stands."""
+        """Return a total after a write.
+
+        The write may be the element's own (`mine`), with a new value. If not, it may still destroy the total: `lost`
+        says so for a narrow total and for an fp32 one, which stand in different places.
+        """
         after = Signal(before.shape(), name="total_after")
         clobbers = Mux(before.wide, lost[1], lost[0])
         m.d.comb += [
@@ -114,7 +118,7 @@ class Element:
         return after
 
     def lost_by(self, register: Value, pair: Value) -> tuple[Value, Value]:
-        """Tell whether what writes a row, or a pair of them, writes where a narrow and an fp32 total stands."""
+        """Tell whether a write to a row, or to a pair of rows, destroys a narrow total, and an fp32 one."""
 
         def hits(row: Value) -> Value:
             return (register[1:] == row[1:]) & (pair | (register[0] == row[0]))
@@ -122,13 +126,13 @@ class Element:
         return hits(self.row), hits(self.wide_row)
 
     def after_pending(self, m: Module, before: Any, pending: Any, entry: Any) -> Any:
-        """Return the total after a promotion that waits."""
+        """Return the total after a waiting promotion."""
         lost = self.lost_by(entry.register, entry.wide)
         value = total_after(m, pending, pending.flags)
         return self.step(m, before, pending.is_followed, entry.wide, value, lost)
 
     def after_chunk(self, m: Module, before: Any, place: int) -> Any:
-        """Return the total after the promotion to come of a product in flight, if it ends its chunk."""
+        """Return the total after the promotion that a product in flight will cause, if it ends its chunk."""
         operation, record = self.opened.operations[place], self.records[place]
         ends = self.ends(place)
         lost = self.lost_by(operation.register, operation.wide_total)
@@ -138,11 +142,11 @@ class Element:
         )
 
     def ends(self, place: int) -> Value:
-        """Tell whether what stands behind a rank will come back as a promotion."""
+        """Tell whether the operation behind a rank will come back as a promotion."""
         early = self.beats.records[place] if place < self.parameters.chunk_delay else None
         return early.counts & early.fields.ends if early else self.opened.operations[place].promote
 
-    # -- what happens
+    # -- the events of a cycle
 
     def _issue(self, m: Module, top: Any) -> None:
         opened, beats = self.opened, self.beats
@@ -209,11 +213,11 @@ class Element:
         return plain(self.parameters, beat.format, code)
 
     def kind(self, refused: Value, twofold: Value) -> Value:
-        """Return of which kind the element's result is."""
+        """Return the kind of the element's result."""
         return Mux(refused, REFUSED, Mux(twofold, PART_1 if self.is_odd else PART_0, PART_0))
 
     def _advance(self, m: Module, new: Record) -> None:
-        """Let the model take the product that is issued, and the totals whatever is."""
+        """Let the model take the product that is issued, and the totals every issued operation."""
         beats, operation = self.beats, self.opened.operations[0]
         beat = beats.beat
         with m.If(new.is_chunk):
@@ -245,7 +249,7 @@ class Element:
                 m.d.sync += self.issued[kind].eq(self.issued[kind] + 1)
 
     def _wait(self, m: Module) -> None:
-        """Let promotions wait where the unit's do."""
+        """Let the records of promotions wait where the unit's promotions do."""
         opened, finished, last = self.opened, self.opened.operations[-1], self.records[-1]
         arrives = Signal(self.held.shape(), name="pending_arrives")
         same = ("wide_total", "is_first", "last", "format", "total_before", "total_given", "number")

@@ -22,7 +22,7 @@ def _is_promotion(operation: Any) -> Value:
 
 
 def _matches(element: Element, operation: Any, record: Record, *, is_settled: bool) -> Iterator[tuple[str, Value]]:
-    """Tell whether an operation is what its record says."""
+    """Tell whether an operation matches its record."""
     fields = record.fields
     is_promotion = _is_promotion(operation)
     here = operation.register == element.row
@@ -54,7 +54,7 @@ def _matches(element: Element, operation: Any, record: Record, *, is_settled: bo
 
 
 def agreement(element: Element) -> Iterator[Condition]:
-    """Yield that operations are what their records say, and that these are such as can be."""
+    """Yield the conditions that operations match their records, and that the records are possible."""
     parameters, opened = element.parameters, element.opened
     align = parameters.position("align")
     for place, record in list(enumerate(element.records))[1:]:
@@ -96,7 +96,7 @@ def _entries(element: Element) -> list[Any]:
 
 
 def waiting_promotions(element: Element) -> Iterator[Condition]:
-    """Yield that what waits for its promotion is what its record says."""
+    """Yield the conditions that waiting promotions match their records."""
     opened, held = element.opened, element.held
     even, lane = (each % GROUP for each in (element.lane & ~1, element.lane))
 
@@ -136,9 +136,9 @@ def waiting_promotions(element: Element) -> Iterator[Condition]:
 
 
 def _coming_promotion(group: Any) -> Any:
-    """Return the operands and flags of the promotion that the control holds; those of the group follow a cycle later.
+    """Return the operands and flags of the promotion that the control holds.
 
-    Without a delay they are there already.
+    The group has them one cycle later; without a delay, at once.
     """
     held, entry = group.held, group.entry
     if not group.parameters.operand_delay:
@@ -152,7 +152,7 @@ def _coming_promotion(group: Any) -> Any:
 
 
 def totals(m: Module, element: Element) -> Iterator[Condition]:
-    """Yield that every promotion to come finds the total that the model says, in the order in which they come."""
+    """Yield the conditions that every promotion to come, in its turn, finds the model's total."""
     opened, held = element.opened, element.held
     entries = _entries(element)
 
@@ -161,7 +161,7 @@ def totals(m: Module, element: Element) -> Iterator[Condition]:
         return pending.is_first | (total.live & (total.wide == wide) & same)
 
     total = element.total_issued
-    # Of an even lane the first part is done when the second one is left, which is not written there.
+    # In an even lane the promotion is done once only its second part is left: that part writes elsewhere.
     is_done = C(0, 1) if element.is_odd else opened.is_second & held.is_followed
     its_turn = opened.held_valid & ~is_done
     yield "total of held", ~(its_turn & held.is_followed) | finds(total, held, held.wide_total)
@@ -216,7 +216,7 @@ def held_operands(element: Element) -> Iterator[Condition]:
 
 
 def issue(element: Element) -> Iterator[Condition]:
-    """Yield that an operation starts as its record says, with the operands that it must have."""
+    """Yield the claims that an operation starts as its record says, with the operands that it must have."""
     parameters, opened = element.parameters, element.opened
     new, operation = element.records[0], opened.operations[0]
     for name, condition in _matches(element, operation, new, is_settled=parameters.chunk_delay == 0):
@@ -227,7 +227,7 @@ def issue(element: Element) -> Iterator[Condition]:
 
 
 def _operands(element: Element, record: Any, wanted: Mapping[str, Value]) -> Iterator[Condition]:
-    """Yield that lanes have the operands of a record."""
+    """Yield the conditions that lanes have the operands of a record."""
     parameters, lanes, fields = element.parameters, element.opened.lanes, record.fields
     lane, even = element.lane, element.lane & ~1
 

@@ -1,7 +1,7 @@
 """A proof's record of every operation in flight, and of every promotion that waits.
 
-Values are followed of one *element*: one row and one lane, whichever they may be. A promotion of an odd lane to fp32
-is done in the even lane beside it, in the row behind.
+The model follows the values of one *element*: one row and one lane, which may be any. The promotion of an odd lane to
+fp32 takes place in the even lane beside it, in the next row.
 """
 
 from __future__ import annotations
@@ -56,19 +56,19 @@ def record_layout(parameters: VectorParameters) -> data.StructLayout:
     """Return the record of an operation.
 
     ``product``, ``promotion``, ``refused``
-        It is a product of the element's row, the promotion of a chunk of it, or refused and names that row.
+        It is a product of the element's row, a promotion of one of that row's chunks, or a refusal that names the row.
     ``is_chain``, ``wide_total``, ``format``, ``last``, ``error``
         Of its beat.
     ``starts``, ``ends``, ``is_first``
-        What the product does to its chunk, and whether that is the first one; a chain starts at its first product.
+        The product's effect on its chunk, and whether it is the first chunk; a chain starts at its first product.
     ``base``
         Flags of the chunk that is promoted.
     ``before``, ``given``
-        Accumulator of the step; what the lane gives.
+        Accumulator of the step; result of the lane.
     ``total_before``, ``total_given``
-        The same of the pending promotion.
+        The same for the pending promotion.
     ``number``
-        How many results of its kind there have been before its own.
+        Number of earlier results of the same kind.
     """
     bits = ("product", "promotion", "refused", "is_chain", "starts", "ends")
     return data.StructLayout(
@@ -89,7 +89,7 @@ def pending_layout(parameters: VectorParameters) -> data.StructLayout:
     ``is_followed``
         It is of the element's row.
     ``promoted``, ``flags``
-        What the chunk came to, and the flags that were raised on it.
+        The value of the chunk, and the flags that were raised on it.
 
     The others are as in `record_layout`.
     """
@@ -98,7 +98,7 @@ def pending_layout(parameters: VectorParameters) -> data.StructLayout:
 
 
 class Record:
-    """A record, and what follows from it.
+    """A record, and values derived from it.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Record:
     def __init__(self, m: Module, fields: Any, *, is_odd: bool) -> None:
         self.fields = fields
         self.is_chunk: Value = fields.product & ~fields.is_chain
-        #: A step of the element's: an odd lane has none of level 0.
+        #: A step of the element; an odd lane has no steps of level 0.
         self.is_step: Value = fields.promotion | (self.is_chunk if is_odd else fields.product)
         self.is_pending: Value = self.is_chunk & fields.ends
         #: Its accumulator is fp32.

@@ -1,22 +1,22 @@
 """Proofs about the values in a vector unit and the order of its results, for any number of beats.
 
-The lanes are left out: one of them, and where it needs it the even lane beside it, gives the results of a sequential
-model's records, which may be anything; so may the results of the others. As long as every operation of an *element*,
-which is one row of one lane, gets the operands of its record, the lane may be taken to give the results of the records.
-So this holds for every arithmetic.
+The lanes are left out. One of them, with the even lane beside it where needed, gives the results of a sequential
+model's records; these may be anything, and so may the results of the other lanes. An *element* is one row of one lane.
+As long as every operation of the element gets the operands of its record, we may assume that the lane gives the results
+of the records. So this holds for every arithmetic.
 
-By induction over cycles, as in `lab.proofs.along_model`, with the conditions of `lab.proofs.vector_steady` among those
-that are kept; with a reset in any cycle and a port ``chunk`` that changes at will:
+By induction over cycles, as in `lab.proofs.along_model`; the invariant includes the conditions of
+`lab.proofs.vector_steady`. With a reset in any cycle and a port ``chunk`` that changes at will:
 
-- every operation of the element is issued with the operands of its beat, or of the promotion that its chunk asks for,
-  reads the accumulator that the model says, and has the flags of all that came before;
-- results of a row leave in the order of its beats, refusals apart, the second part of a result at level 1 at once
-  behind the first one, and what they say of the element is right.
+- every operation of the element is issued with the operands of its beat, or of the promotion that its chunk asks for.
+  It reads the accumulator of the model, and has the flags of all operations before it;
+- results of a row leave in the order of its beats, refusals apart. The second part of a result at level 1 directly
+  follows the first one. The element's part of a result is right.
 
-The row is whichever it may be, a constant of which nothing is known. The lanes are taken in turn. Lanes and rows share
-only the operations and the two queues with a place for each lane, and the proofs about these hold for all lanes alike.
-Of other rows' operations the element only knows whether they write where its values stand. So a claim about one element
-holds of each, and of the unit.
+The row is an unknown constant, so it may be any row. The lanes are taken in turn. Lanes and rows share only the
+operations and the two queues with a place for each lane, and the proofs about these hold for all lanes alike. The
+element knows of other rows' operations only whether they write where its values stand. So a claim about one element
+holds for each, and for the unit.
 
 The premise is the unit's rule for its user: a beat continues only values of its level, in every row that it takes.
 """
@@ -64,10 +64,10 @@ class ValuesVector(SteadyVector):
     Ports
     -----
     half : in
-        Which row of the pair is the element's; it must keep its value.
+        The element's row within the pair; it must keep its value.
     given, total_given, noise, watch : in
-        Left to chance: what the lane will give for the product that is issued, and for its promotion; what lanes give
-        for anything else; see `Delivery`.
+        Any values: the lane's results for the product that is issued, and for its promotion; the results of lanes for
+        anything else; see `Delivery`.
     """
 
     def __init__(self, lane: int, unit_type: type[OpenVectorMac] = OpenVectorMac, **given: Any) -> None:
@@ -133,9 +133,9 @@ def values_component(
 
 
 def value_proofs() -> Iterator[Proof]:
-    """Yield the proofs of units of three depths, two of them released, of every lane; two engines for the smallest.
+    """Yield the proofs of every lane, in units of three depths, two of them released; two engines for the smallest.
 
-    Of a unit with two groups of lanes, the last lane.
+    A unit with two groups of lanes has a proof of its last lane only.
     """
     for size in (*SIZES, _TWO_GROUPS):
         for lane in range(size[0]) if size in SIZES else (size[0] - 1,):

@@ -1,10 +1,10 @@
-"""The wait of a beat in the vector unit: never longer than a number of cycles that is given here.
+"""The wait of a beat in the vector unit: never longer than the number of cycles below.
 
 A *measure* counts the work left before a waiting beat can be issued. Each cycle in which the beat waits brings the
-measure down, unless a result is offered then and not taken, and nothing raises it. So the cycles for which it has
-waited and the measure together never come to more than the measure can be at first.
+measure down, unless a result is offered then and not taken, and nothing raises it. So the cycles of waiting and the
+measure together never exceed the largest initial measure.
 
-The measure has three parts, each larger than all that come after it:
+The measure has three parts, each larger than all later parts together:
 
 1. while there are chunks in flight or promotions that wait: their cycles, one promotion after the other,
 2. while there is anything in flight: how long it takes to leave,
@@ -34,7 +34,7 @@ __all__ = ["WaitingVector", "longest_wait", "waiting_component", "waiting_proofs
 
 
 def longest_wait(parameters: VectorParameters) -> int:
-    """Return for how many cycles a beat waits at most, those left out in which a result is offered and not taken."""
+    """Return the longest wait of a beat in cycles, without those in which a result is offered and not taken."""
     return (parameters.accumulate_latency + 3) * parameters.promotions + _depth(parameters) + _flushing(parameters)
 
 
@@ -43,12 +43,12 @@ def _depth(parameters: VectorParameters) -> int:
 
 
 def _delivering(parameters: VectorParameters) -> int:
-    """Return how much the third part of the measure is at most."""
+    """Return the largest value of the third part of the measure."""
     return 2 * parameters.results + parameters.accumulate_latency + 4 + parameters.has_input_rank
 
 
 def _flushing(parameters: VectorParameters) -> int:
-    """Return how much the second part is at most, the third one among it."""
+    """Return the largest value of the second part, the third one included."""
     return _depth(parameters) + 2 + _delivering(parameters)
 
 
@@ -56,7 +56,7 @@ class WaitingVector(SteadyVector):
     """A vector unit without its lanes, and for how long a beat has waited in it."""
 
     def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
-        """Return that a beat does not wait too long."""
+        """Return the claim that a beat does not wait too long."""
         parameters = self.unit.parameters
         most = longest_wait(parameters)
         waited = Signal(range(most + 2), name="cycles_waited")
@@ -99,8 +99,7 @@ def _measure(m: Module, opened: OpenedVector, parameters: VectorParameters) -> V
         for cycle in range(latency - 1)
     ]  # fmt: skip
     in_queue = named(m, "in_queue", _total(m, "chunks_in_flight", chunks) + opened.level)
-    # A chunk has its promotion wait for no more than `latency` - 1 cycles, twice to be issued, and for two steps ahead
-    # of that.
+    # The promotion of a chunk waits at most `latency` - 1 cycles, takes up to two issues, and two steps before that.
     of_held = Mux(opened.held_valid, _total(m, "to_wait", waits) + 1 + (held.wide & ~opened.is_second), 0)
     until_last = _total(m, "until_last_chunk", [Cat(chunks[: place + 1]).any() for place in range(len(chunks))])
     first = (latency + 3) * in_queue - opened.row_valid + of_held + until_last

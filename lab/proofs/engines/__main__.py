@@ -38,7 +38,7 @@ def _main(engine: str, file: str, mebibytes: str, seconds: str) -> int:
         print(json.dumps({"error": str(error)}))
         return 3
     except (MemoryError, ImportError, OSError) as error:
-        # A library that finds no place fails as one that is missing does.
+        # A library that runs out of memory fails in the same way as one that is missing.
         print(json.dumps({"error": f"{engine}: {error or 'out of memory'} (within {mebibytes} MiB)"}))
         return 3
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]

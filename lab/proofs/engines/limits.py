@@ -1,4 +1,4 @@
-"""The processor time of an engine, which ends by SIGXCPU when it is over."""
+"""The processor time of an engine: SIGXCPU ends the engine when the time is over."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _GRACE = 5
 
 
 def limit_processor_time(seconds: int) -> None:
-    """Let this process, and each that it starts, take so many seconds of processor time at most."""
+    """Limit the processor time of this process, and of each that it starts, to `seconds`."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _GRACE))
 
 
 def run_within_limit(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a program with the processor time that is left to this process; end as it does if that is too little."""
+    """Run a program within the rest of this process's processor time; if it exceeds that, end in the same way."""
     limit, _ = resource.getrlimit(resource.RLIMIT_CPU)
     left = limit if limit == resource.RLIM_INFINITY else max(1, int(limit - time.process_time()))
 

@@ -13,8 +13,8 @@ __all__ = ["TACTICS", "decide"]
 
 #: From floating point to clauses.
 TACTICS = ("simplify", "fpa2bv", "simplify", "bit-blast", "simplify", "aig", "tseitin-cnf")
-#: Functions of which nothing is known go by instances of "the same gives the same". Beyond its limit the tactic leaves
-#: them as they are, and the clauses then say nothing of them.
+#: The tactic replaces uninterpreted functions by instances of "equal inputs give equal results". Beyond this limit it
+#: leaves them as they are, and the clauses then do not constrain them.
 _INSTANCES = 1 << 30
 _SATISFIABLE, _UNSATISFIABLE = 10, 20
 

@@ -26,9 +26,9 @@ __all__ = ["compare", "main"]
 Runner = Callable[[Cases, FloatFormat, Any], np.ndarray]
 
 _SHOWN = 10
-#: Presets whose NaN a judge knows; for the others, any NaN is as good as another.
+#: Presets whose NaN a judge knows; for the others, any NaN is right.
 _WITH_NAN = ("nvidia", "deepseek", "riscv", "arm")
-#: Where an H100 does not do as MMA-Sim says (tests/golden/test_h100.py), the comparison follows MMA-Sim.
+#: Where an H100 differs from MMA-Sim (tests/golden/test_h100.py), the comparison follows MMA-Sim.
 _MMA_SIM_ZEROS: dict[str, Any] = {"zero_exponent": -126, "zero_total_exponent": -126}
 _OWN_ZEROS = ("nvidia_hopper", "nvidia_hopper_into_fp16")
 

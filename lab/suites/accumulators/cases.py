@@ -21,7 +21,7 @@ _ZEROS, _INFINITIES = 0.06, 0.01
 
 
 class Cases(NamedTuple):
-    """Matrices of codes: `a` (M, K), `b` (K, N), `totals` (M, N) in a format of their own."""
+    """Matrices of codes: `a` (M, K), `b` (K, N), `totals` (M, N); the totals have another format."""
 
     a: Codes
     b: Codes
@@ -32,7 +32,7 @@ def draw(rng: np.random.Generator, fmt: FloatFormat, m: int, k: int, n: int, tot
     """Draw operands and totals, of the format `total`, of one random kind."""
     kind = str(rng.choice(list(KINDS)))
     a, b = (_operand(rng, fmt, shape, kind) for shape in ((m, k), (k, n)))
-    if rng.random() < 0.3 and k > 1:  # the second half undoes the first, nearly
+    if rng.random() < 0.3 and k > 1:  # the second half nearly cancels the first
         half = k // 2
         a[:, half : 2 * half] = a[:, :half] ^ rng.integers(0, 2, (m, half), dtype=a.dtype)
         b[half : 2 * half] = np.where(b[:half] == 0, 0, b[:half] ^ fmt.sign_mask).astype(b.dtype)

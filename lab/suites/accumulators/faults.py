@@ -1,4 +1,4 @@
-"""Every rule of `golden.accumulators` with one number wrong, for checks that must notice it."""
+"""Every rule of `golden.accumulators` with one wrong number, for checks that must notice it."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: Judge) -> list[_Kept]:
-    """Return few vectors that show all the faults that can be shown in this format."""
+    """Return a few vectors that show every fault which this format can show."""
     rng = np.random.default_rng([1, *name.encode(), *fmt.name.encode()])
     faults, kept = dict(faults_of(rule)), []
     for _ in range(_ATTEMPTS):
@@ -82,7 +82,7 @@ def _vectors(name: str, rule: Accumulator, fmt: FloatFormat, judge: Judge) -> li
 
 
 def _asked(judge: Judge, cases: Cases, i: int, j: int) -> _Kept:
-    """Ask the judge for one case, which it gets in the corner of its matrices."""
+    """Ask the judge about one case, placed in the corner of its matrices."""
     a, b = np.zeros((judge.m, judge.k), cases.a.dtype), np.zeros((judge.k, judge.n), cases.b.dtype)
     totals = np.zeros((judge.m, judge.n), cases.totals.dtype)
     a[0], b[:, 0], totals[0, 0] = cases.a[i], cases.b[:, j], cases.totals[i, j]

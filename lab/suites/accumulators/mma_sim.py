@@ -1,7 +1,7 @@
 """MMA-Sim, an outside model of tensor cores and matrix cores, called from an unchanged checkout.
 
-Nothing of it is part of this repository. At commit c785138 its trees of adders (CDNA 1 and 2) refuse operands that are
-not float32, which no operand is. Such operands are widened here, after the flushing that it would do.
+This repository contains no part of it. At commit c785138 its trees of adders (CDNA 1 and 2) accept only float32
+operands, which no operand is. So this module widens such operands, after the flushing that MMA-Sim would do.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Instruction(NamedTuple):
     architecture: str
     qualifier: str
     formats: tuple[FloatFormat, ...]
-    calls: int = 1  # how many follow each other in a case
+    calls: int = 1  # consecutive calls in a case
 
 
 _SIXTEEN, _EIGHT, _FNUZ = (FP16, BF16), (FLOAT8_E4M3FN, FLOAT8_E5M2), (FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ)
 _NVIDIA, _AMD = "mmasim.simulator.nv_ptx", "mmasim.simulator.amd"
 _LONG, _HALF = "m16n8k16.f32.{0}.{0}.f32", (FP16,)
 
-#: Of each preset; for DeepSeek's, four calls make the partial sum of 128 products, and one more begins the next.
+#: The instruction of each preset; for DeepSeek, four calls make the partial sum of 128 products, one more the next.
 INSTRUCTIONS = {
     "nvidia_volta": Instruction(_NVIDIA, "mma", "Volta", "m8n8k4.f32.{0}.{0}.f32", (FP16,), 2),
     "nvidia_turing": Instruction(_NVIDIA, "mma", "Turing", "m16n8k8.f32.{0}.{0}.f32", (FP16,)),

@@ -1,4 +1,4 @@
-"""QEMU's Arm processor: BFDOT and BFMMLA, in a program of fifty instructions that is written here, word by word."""
+"""QEMU's Arm processor: BFDOT and BFMMLA, in a program of fifty instructions, written out word by word."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CONTROL = {"arm_bfdot": 0, "arm_bfdot_ebf16": 1 << 13}
 #: The instruction on v0 (sums), v1 and v2.
 _INSTRUCTIONS = {"BFDOT": 0x6E42FC20, "BFMMLA": 0x6E42EC20}
 _RECORD, _BUFFER = 48, 49152
-#: The status of a program whose control register does not keep its value.
+#: The exit status of the program if the control register does not keep its value.
 _NO_SUCH_CONTROL = 3
-# Sets the control register. Reads records of v1, v2 and v0 until the buffer is full or the input ends, computes v0 of
-# each, writes all back.
+# It sets the control register, reads records of v1, v2 and v0 until the buffer is full or the input ends, computes v0
+# of each, and writes all of them back.
 _PROGRAM = """
 CONTROL d51b4409 d53b440a                    mov x9, control; msr fpcr, x9; mrs x10, fpcr
 eb0a013f 54000080                            cmp x9, x10; b.eq start

@@ -1,4 +1,4 @@
-"""Where there is no card, `tests/cuda/test_memory_card.py` runs these tests on one in memory, in another process."""
+"""Without a card, `tests/cuda/test_memory_card.py` runs these tests on a card in memory, in another process."""
 
 import pytest
 import torch

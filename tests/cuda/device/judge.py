@@ -1,4 +1,4 @@
-"""A judge of every exact operator on a card: the CPU computes it once more, and the bits are compared."""
+"""A judge of every exact operator on a card: the CPU computes it again, and the bits are compared."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def differing(one: Tensor, other: Tensor) -> str | None:
 
 
 class Judge(TorchDispatchMode):
-    """Compares what runs within it; `outputs` counts values, `wrong` says what differs."""
+    """Compares the operators that run within it; `outputs` counts values, `wrong` lists differences."""
 
     def __init__(self) -> None:
         super().__init__()

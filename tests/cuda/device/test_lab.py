@@ -47,7 +47,7 @@ def test_whole_comparison_of_a_faulty_card_names_the_product(small):
 
 
 def breaking(monkeypatch, times):
-    """Have so many launches fail."""
+    """Make the next `times` launches fail."""
     card, left = devices.device_of(torch.device("cuda", 0)), iter(range(times))
     launch = card.launch
 

@@ -1,7 +1,8 @@
-"""Every layer of the catalogue on a card, forward and backward, has the bits of the CPU; what that refuses is refused.
+"""Every layer of the catalogue on a card, forward and backward, has the bits of the CPU, or is refused as there.
 
-Each exact operator is computed once more on the CPU and compared. Between them a real card computes functions of
-PyTorch's own, to its own last bits; on a card in memory those are the CPU's, and whole results are compared, too.
+The CPU computes each exact operator again, and the bits are compared. Between these operators a real card computes
+PyTorch's own functions, to its own last bits; on a card in memory the CPU computes them, so whole results are compared,
+too.
 """
 
 import pytest

@@ -1,8 +1,8 @@
-"""A card that is no card: tensors say that they are on cuda:0, and live in this machine's memory.
+"""A simulated card: tensors say that they are on cuda:0, and live in this machine's memory.
 
-PyTorch's dispatcher, autograd and optimizers treat them as those of a card: an operator that gets operands on two
-devices raises, and what makes the program wait for the card is counted (`waits`). A process has this card from before
-it imports PyTorch, or not at all.
+PyTorch's dispatcher, autograd and optimizers treat them like tensors on a card: an operator that gets operands on two
+devices raises. `waits` counts the calls that make the program wait for the card. A process must set this card up before
+it imports PyTorch.
 """
 
 from __future__ import annotations

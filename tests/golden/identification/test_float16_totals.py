@@ -1,4 +1,4 @@
-"""Devices whose total is in float16 are identified blind, with a total of their own format or one of float32."""
+"""Devices with results in float16 are identified blind, with a total in float16 or in float32."""
 
 from dataclasses import replace
 

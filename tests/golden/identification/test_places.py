@@ -1,4 +1,4 @@
-"""Devices whose results depend on M, N, place or chance get no model; the report says on what they depend."""
+"""Devices whose results depend on M, N, place or chance get no model; the report names the dependence."""
 
 import numpy as np
 import pytest

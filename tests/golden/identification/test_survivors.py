@@ -1,4 +1,4 @@
-"""The tree of a sum is found from single small terms, whatever the order of the products and the rounding of sums."""
+"""The tree of a sum is found from single small terms, for any order of the products and any rounding of sums."""
 
 from dataclasses import replace
 

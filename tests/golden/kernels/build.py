@@ -24,7 +24,7 @@ def extension() -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Replacement:
-    """A whole source file in place of another."""
+    """A whole source file that replaces another."""
 
     file_name: str
     by: Path
@@ -40,15 +40,15 @@ PATH_UNITS = {f"{path}.cpp" for path in golden.kernels.library.COMPILED_PATHS}
 
 
 class Builder:
-    """Builds changed libraries; what no change touches is compiled once.
+    """Builds changed libraries; units without a change are compiled once.
 
     Parameters
     ----------
     folder : Path
     optimisation : str
-        The compiler's option. That no optimisation changes a bit is what the other tests are for.
+        The compiler's option. Other tests show that no optimisation changes a bit.
     plain : Path, optional
-        What `compile_plain` has filled, with the same option; otherwise it is filled now.
+        A folder that `compile_plain` has filled, with the same option; by default a new one.
     """
 
     def __init__(self, folder: Path, optimisation: str = "-O1", plain: Path | None = None) -> None:
@@ -78,7 +78,7 @@ class Builder:
         return self.link(folder, self.compiled(folder / "source", units, folder / "objects"))
 
     def unchanged(self) -> Path:
-        """Return the shared library built without a change, of the objects that all changed ones share."""
+        """Return the shared library built without a change, from the objects that all changed libraries share."""
         folder = self.folder / "unchanged"
         folder.mkdir()
         return self.link(folder, {})
@@ -106,14 +106,14 @@ def compile_plain(folder: Path, optimisation: str) -> None:
 
 
 def compiled(source: Path, units: list[str], into: Path, options: list[str], header: Path) -> dict[str, Path]:
-    """Compile units into a folder, with the options of the project but for the optimisation; return their objects."""
+    """Compile units into a folder, with the options of the project except the optimisation; return their objects."""
     for unit, result in objects_in(into, units).items():
         run([*command(options), "-include", str(header), "-c", str(source / unit), "-o", str(result)])
     return objects_in(into, units)
 
 
 def precompiled(folder: Path, options: list[str]) -> Path:
-    """Return a header with all that the source takes from the system, read once: half of what most units cost.
+    """Return a header with all system headers of the source, read once: half of the time of most units.
 
     A compiler that cannot use the precompiled form reads the header itself.
     """
@@ -138,7 +138,7 @@ def read_once(folder: Path, text: str, command: list[str]) -> Path:
 
 
 def command(options: list[str]) -> list[str]:
-    """Return the compiler with the options of the project, others in place of the optimisation."""
+    """Return the compiler with the options of the project, and other options instead of the optimisation."""
     usual = [option for option in extension()["extra-compile-args"] if not option.startswith("-O")]
     return [compiler(), *usual, "-fPIC", *options]
 

@@ -35,7 +35,7 @@ def switched(tmp_path_factory, builder):
 
 @pytest.fixture
 def load(monkeypatch):
-    """Put another library, a file or one that is loaded, in place of the installed one for the rest of the test."""
+    """Replace the installed library by another, a file or a loaded one, for the rest of the test."""
 
     def put(other, paths):
         loaded = other if isinstance(other, ctypes.CDLL) else ctypes.CDLL(str(other))

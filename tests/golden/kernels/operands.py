@@ -88,10 +88,10 @@ def between_limits(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def grown_by_rounding(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     """Factors (1, K) and (K, 1) of a chain that overflows only because rounding doubles most of its products.
 
-    The first block of 256 products makes the upper half of the range's lower end, 2^emax; then each product is a little
-    more than half an ulp and counts as a whole one until the sum is infinity, though all products together are but
-    three quarters of that. The largest value's negative, in a block of its own, brings back a sum that was not made
-    one.
+    The first block of 256 products sums to 2^emax, the lower end of the largest binade. Then each product is a little
+    more than half an ulp and counts as a whole one until the sum is infinity, though all products together are only
+    three quarters of that. The last block, the negative of the largest value, brings back a sum that has not become
+    infinity.
     """
     count = 2**fmt.fraction_bits + 4
     blocks = 1 + -(-count // 256)
@@ -115,7 +115,7 @@ def beyond_double(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
 
 
 def grown_by_ulps() -> tuple[np.ndarray, np.ndarray]:
-    """Factors (1, 6000) and (6000, 1) in cbfloat16: rounded up, their sum grows by an ulp at each step but one."""
+    """Factors (1, 6000) and (6000, 1) in cbfloat16: rounded up, their sum grows by an ulp at each step except one."""
     factors = np.full((1, 6000), encode(2.0**-10, CBFLOAT16), np.uint16)
     factors[0, 0] = encode(2.0**11, CBFLOAT16)
     return factors, factors.T.copy()
@@ -124,8 +124,8 @@ def grown_by_ulps() -> tuple[np.ndarray, np.ndarray]:
 def tiny_by_the_last_digit(fmt: FloatFormat) -> list[tuple[np.ndarray, np.ndarray]]:
     """Factors (12, 2) and (2, 64): the second product takes away the first, all but the digit that rounding cut off.
 
-    So the sum is inexact below the smallest normal value. Both products are as small as products can be that seem to
-    have no such digit: by the place of their first digit, if both factors are taken for powers of two.
+    So the sum is inexact below the smallest normal value. Both products are the smallest that seem to have no such
+    digit, judged by the place of their first digit with both factors taken as powers of two.
     """
     bits = fmt.fraction_bits
     x, dtype = fmt.one + 2**bits - 1, code_dtype(fmt)
@@ -139,8 +139,9 @@ def tiny_by_the_last_digit(fmt: FloatFormat) -> list[tuple[np.ndarray, np.ndarra
 def near_smallest_normal(fmt: FloatFormat) -> tuple[np.ndarray, np.ndarray]:
     """Factors (65, 1) and (1, 65) of products around the smallest normal value, most of which are inexact.
 
-    Some lie between the largest subnormal and it, and rounding makes it of them: tiny or not as they are below or above
-    a quarter of the distance. The steps are many enough that products lie close to it, on either side.
+    Some lie between the largest subnormal and that value, and rounding moves them up to it: those less than a quarter
+    of the distance above the subnormal are tiny, the others not. There are enough steps for products close to that
+    quarter, on either side.
     """
     halves = (fmt.emin // 2, fmt.emin - fmt.emin // 2)
     a, b = ((np.uint32(encode(2.0**half, fmt)) + np.arange(-32, 33)).astype(code_dtype(fmt)) for half in halves)

@@ -102,7 +102,7 @@ def test_counts_of_sums_near_the_smallest_normal_value_are_those_of_numpy(fmt, p
     ids=str,
 )
 def test_sum_made_tiny_by_the_last_digit_of_a_product_counts_an_underflow(fmt, x, ys, path):
-    # x * y rounds, and x * -y takes it away but for what rounding cut off: half of the lowest digit, or near it.
+    # x * y rounds, and x * -y cancels all but the part that rounding cut off: half of the lowest digit, or near it.
     for (a, b), y in zip(tiny_by_the_last_digit(fmt), ys, strict=True):
         assert (a == x).all()
         assert (b == [[y], [y | fmt.sign_mask]]).all()

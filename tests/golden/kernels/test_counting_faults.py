@@ -29,7 +29,7 @@ def results():
         near = (np.uint32(half) + rng.integers(-8, 9, (40, 1))).astype(np.uint16)
         b = (np.uint32(other) + rng.integers(-8, 9, (1, 40))).astype(np.uint16)
         yield from numbers(matmul(near, b, operand=fmt, level=2, counts=True)[1])
-        # A chunk of ones, then one with a product alone whose last digits are below those of the format.
+        # A chunk of ones, then a chunk with a single product, whose last digits lie below the digits of the format.
         a = encode(np.ones((4, 64)), fmt)
         a[:, 32:], a[:, 63] = 0, fmt.min_normal + 1
         yield from numbers(matmul(a, a.T, operand=fmt, reduction=Reduction(fmt, 32, FP32), counts=True)[1])

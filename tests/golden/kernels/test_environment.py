@@ -84,7 +84,7 @@ def test_results_do_not_depend_on_the_callers_environment_which_is_restored(path
                     got = [matmul(a, b, operand=fmt, level=level) for level in (0, 1, 2)]
                     got += [encode(values, fmt) for values in (patterns, subnormal)]
                     got += [quantize(subnormal, fmt).view(np.uint32)]
-                    assert ControlWord.read() & 0xFFC0 == word  # but for the exception flags
+                    assert ControlWord.read() & 0xFFC0 == word  # except for the exception flags
             for each, same in zip(got, wanted, strict=True):
                 assert_same_bits(each, same)
 

@@ -1,4 +1,4 @@
-"""The path with native float16 steps: on a processor that has them, and with the instruction stood in for elsewhere."""
+"""The path with native float16 steps: on a processor that has them, elsewhere with a stand-in for the instruction."""
 
 from pathlib import Path
 
@@ -52,7 +52,7 @@ WAYS = [
 
 @pytest.fixture(params=WAYS)
 def native(request, load):
-    """Run the test on the path: the processor's own, or the one stood in for."""
+    """Run the test on the path: the processor's own, or the stand-in."""
     if request.param == "stand-in":
         load(request.getfixturevalue("library"), [PATH])
     return PATH
@@ -150,7 +150,8 @@ def counted(seed=146):
     """Results and counts of products of every kind, in every form, and of dot products: pairs of both."""
     rng = np.random.default_rng(seed)
     given = [(codes(kind, FP16, (7, 75), rng), codes(kind, FP16, (75, 150), rng)) for kind in KINDS]
-    # Sums near the smallest normal value, small ones, and some whose largest, in the second vector, is no total's.
+    # Sums near the smallest normal value, small ones, and some whose largest partial sum, in the second vector, is not
+    # a total.
     half = np.uint32(encode(2.0**-7, FP16))
     near = [(half + np.arange(-48, 49).reshape(shape)).astype(np.uint16) for shape in ((97, 1), (1, 97))]
     small = [encode(rng.normal(size=(33, 33)) * 2.0**-9, FP16) for _ in "ab"]

@@ -1,4 +1,4 @@
-"""Products on every compiled path: the bits of the reference and of NumPy, whatever the operands and the shape."""
+"""Products on every compiled path: the bits of the reference and of NumPy, for any operands and shapes."""
 
 import numpy as np
 import pytest
@@ -111,7 +111,7 @@ def test_matmul_compiled_of_a_sum_beyond_float64_is_rounded_by_its_last_bit(path
     ids=str,
 )
 def test_matmul_in_float32_that_ends_beside_a_tie_of_subnormals_is_rounded_by_its_last_bit(path, fmt, value, code):
-    # From a chain to nearest the result goes on to a rounding to odd, of a number so small that float32 cuts its bits.
+    # After a chain to nearest, the result is rounded to odd: a number so small that float32 cuts its bits.
     a, b = np.full((1, 1), value, np.uint32), np.full((1, 1), FP32.one, np.uint32)
     with kernels.use(path):
         assert matmul(a, b, operand=FP32, level=0, out=fmt)[0, 0] == code

@@ -20,10 +20,10 @@ from .build import HEADER, SOURCE, UNITS, compiled, compiler, objects_in, precom
 DRIVER = Path(__file__).with_name("driver.cpp")
 MEMORY = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREADS = ("-fsanitize=thread",)
-#: Where threads meet; a sanitizer of threads has nothing to look for in the others.
+#: The files in which threads meet; the others give a sanitizer of threads nothing to find.
 SHARED = ("arrays.cpp", "pool.cpp", "portable.cpp", "product.cpp", "windows.cpp")
 OPTIMISATION = ("-O0",)
-#: Of each, what the sanitizer says.
+#: The faults, each with the sanitizer's message.
 FAULTS = seen_by(__file__)
 
 pytestmark = [

@@ -50,7 +50,7 @@ def commands(monkeypatch):
 
 @cache
 def prepared(board, design="", megahertz=None):
-    """Return a build plan, made once for all tests; nobody changes what comes out."""
+    """Return a build plan, made once for all tests; no test changes it."""
     return prepare(board, STATIONS[design], design=design, megahertz=megahertz)
 
 

@@ -166,7 +166,7 @@ def test_bad_arguments_are_explained(arguments: list[str], message: str, capsys:
 def test_sources_writes_the_hashes_that_tests_and_pages_compare(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A new released unit failed a test that told nobody how to write hdl/released.json.
+    # A new released unit once failed a test that did not say how to write hdl/released.json.
     one = [unit for unit in cli.released() if unit.name == "cbfloat16_to_float32"]
     monkeypatch.setattr(cli, "released", lambda: one)
     monkeypatch.setattr(cli, "catalogue", lambda: {"cbfloat16_to_float32": catalogue()["cbfloat16_to_float32"]})

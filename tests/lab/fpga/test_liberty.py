@@ -110,7 +110,7 @@ def test_buffers_leave_no_net_with_too_many_pins(pins: int, buffers: int, librar
         for name, (net,) in cell["connections"].items():
             driven[net] = driven.get(net, 0) + (name in ("A", "D"))
     assert max(driven.values()) <= 4
-    assert driven[2] == 0  # the clock is no net of data
+    assert driven[2] == 0  # the clock is not a data net
 
 
 def test_buffers_are_refused_without_a_cell_for_them(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_picture_takes_the_place_of_the_rows_of_the_unit_that_it_shows() -> None
     assert "`mac_cbfloat16`" in names
     assert "`float32_to_float16_stages_2`" in names
     assert not any("mac_cbfloat16_stages" in name for name in names)
-    # A line of one point says nothing: there is no picture, and every row stays.
+    # A line with one point shows nothing: there is no picture, and every row stays.
     less = replace(report, results=tuple(one for one in report.results if one.name != "mac_cbfloat16_stages_11"))
     assert not has_picture(less)
     assert "`mac_cbfloat16_stages_1`" in [row[0] for row in figures(less).rows]

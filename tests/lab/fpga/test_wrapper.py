@@ -127,8 +127,8 @@ def test_every_output_reaches_the_pin(bit: int, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("name", catalogue())
 def test_every_unit_can_be_built(name: str) -> None:
     unit = catalogue()[name]()
-    # Behind the stages of a MAC stands the queue of results; operands of 8 bits are widened a cycle ahead of them, and
-    # those of several lanes take a cycle to them. An array has no choice of stages.
+    # The queue of results follows the stages of a MAC; operands of 8 bits are widened one cycle before the stages, and
+    # operands of several lanes take one cycle to reach them. An array has no choice of stages.
     has_queue = "mac" in name and hasattr(unit, "stages")
     widens = any(fmt.width <= 8 for fmt in getattr(unit, "operands", ()))
     assert unit.latency == getattr(unit, "stages", unit.latency) + has_queue + widens + name.startswith("vector")

@@ -43,7 +43,7 @@ def failing(ctx, top):
 
 
 class Beats:
-    """Beats that a user may send, of all levels and registers, one pair more often; some are refused."""
+    """Beats that a user may send, at all levels and in all registers, one pair more often; some are refused."""
 
     def __init__(self, rng, registers, formats, often):
         self.rng, self.levels, self.formats, self.often = rng, dict.fromkeys(range(registers)), formats, often

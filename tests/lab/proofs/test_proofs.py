@@ -305,7 +305,7 @@ def test_wiring_that_refuses_the_second_format_of_two_is_refuted(folder):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_functions_of_many_arguments_give_the_same_for_the_same(engine, folder):
-    # More pairs of arguments than z3's tactic takes care of unless it is told to.
+    # More pairs of arguments than z3's tactic handles by default.
     words = [f"x{at}" for at in range(60)]
     text = "(declare-fun f ((_ BitVec 8)) (_ BitVec 8))\n"
     text += "".join(f"(declare-const {word} (_ BitVec 8))\n" for word in words)

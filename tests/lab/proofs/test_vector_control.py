@@ -33,7 +33,7 @@ def number(step, code, is_wide):
 
 
 def reduced(monkeypatch, model, level):
-    """Let golden reduce, and return its results with what that says of the steps of the lanes."""
+    """Let golden reduce, and return its results with the facts that they give about the steps of the lanes."""
     facts, results = [], []
     multiply_accumulate = exact_steps.multiply_accumulate
     for element in range(LANES // (2 if level == 0 else 1)):

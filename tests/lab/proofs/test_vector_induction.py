@@ -29,7 +29,7 @@ def fails(top, folder):
 
 
 class Beats:
-    """Beats that a user may send, of all levels, one row and the other one of its pair more often; some are refused."""
+    """Beats that a user may send, at all levels, one row and the other row of its pair more often; some are refused."""
 
     def __init__(self, rng, lanes, formats, often):
         self.rng, self.lanes, self.formats, self.often = rng, lanes, formats, often

@@ -13,7 +13,7 @@ EVERY = 20
 
 
 def write_big(folder: Path, layers: int = 200, observed: int = 500) -> Path:
-    """Write a run of so many layers, each with three passes in so many observed steps; return the folder."""
+    """Write a run of `layers` layers, each with three passes in `observed` observed steps; return the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [
         f"blocks.{layer // 4}.{('attn.qkv', 'attn.proj', 'mlp.fc', 'mlp.out')[layer % 4]}" for layer in range(layers)

@@ -25,7 +25,7 @@ def one(direction="forward", level=1, **changes):
 
 
 def steps(skipped, **changes):
-    """Steps of which some are skipped, by a letter for each."""
+    """Steps, some of them skipped, by a letter for each."""
     return [
         step(number, skipped=letter == "x", finite=letter != "x", **changes) for number, letter in enumerate(skipped, 1)
     ]
@@ -45,7 +45,7 @@ def far(relative):
 ZERO = tensors() | {"output": histogram("cbfloat16", 0.0, total=0, zero=4096)}
 
 
-#: For each rule a run of which it must speak, with words and levels of its advice, and one of which it must not.
+#: For each rule a run that it must mention, with words and levels of its advice, and a run that it must not mention.
 CASES = {
     "run lost": (
         steps("." + "x" * 20), "The last 20 steps were skipped, from step 2 on.", {}, steps("." + "x" * 19 + ".")
