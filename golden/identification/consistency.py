@@ -14,7 +14,7 @@ from golden.formats import FloatFormat
 from golden.identification.findings import Finding
 from golden.identification.probes import KINDS, Probe, hard_probe
 
-__all__ = ["consistency", "consistency_probes", "shaped_probe"]
+__all__ = ["SAME", "consistency", "consistency_probes", "shaped_probe"]
 
 _Asked = Sequence[tuple[Probe, NDArray[Any]]]
 
@@ -23,19 +23,32 @@ _LENGTHS = (48, 700)
 _ROWS, _COLUMNS = 6, 5
 _SHAPES = (
     (1, 33, 1), (1, 520, 9), (9, 130, 1), (3, 385, 5), (33, 64, 65), (16, 1030, 16), (2, 4100, 2), (128, 16, 96),
-    (4, 40, 300), (300, 40, 4), (1, 64, 520), (150, 130, 160),
+    (4, 40, 300), (300, 40, 4), (1, 64, 520), (150, 130, 160), (128, 520, 128),
 )  # fmt: skip
 _DISTINCT = 8
+#: Statements that the probes show, until a further sum shows otherwise.
+SAME = (
+    "The same call repeats its results.",
+    "Equal sums have equal results at every place.",
+    "Results do not depend on M and N.",
+)
 # Fraction bits of float16, DLFloat and cbfloat16, bfloat16, float32: 1 and a part of the last place, many times.
 _PRECISIONS, _PARTS, _SIDE = (10, 9, 7, 23), (0.25, 0.75), 16
 
 
 def shaped_probe(random: np.random.Generator, operand: FloatFormat, shape: tuple[int, int, int], kind: int) -> Probe:
-    """Return hard sums as a product (M, K) by (K, N); its columns repeat after eight."""
+    """Return hard sums as a product (M, K) by (K, N), in which one factor is harder: its rows, or in half its columns.
+
+    The columns, or rows, of the other factor repeat after eight.
+    """
     rows, length, columns = shape
+    is_mirrored = bool(random.random() < 0.5)
+    if is_mirrored:
+        rows, columns = columns, rows
     a = hard_probe(random, operand, (rows, length), kind).a
     own = [hard_probe(random, operand, (1, length), (kind + n) % KINDS).b for n in range(min(columns, _DISTINCT))]
-    return Probe("shape", a, np.concatenate(own, 1)[:, np.arange(columns) % len(own)])
+    b = np.concatenate(own, 1)[:, np.arange(columns) % len(own)]
+    return Probe("shape", *((np.ascontiguousarray(b.T), np.ascontiguousarray(a.T)) if is_mirrored else (a, b)))
 
 
 def consistency_probes(operand: FloatFormat, random: np.random.Generator) -> Iterator[Probe]:
@@ -78,8 +91,7 @@ def consistency(asked: _Asked, out: FloatFormat) -> tuple[list[Finding], bool]:
     again = _again(named)
     place = _place(named)
     shape = _shape(named)
-    same = (again, "The same call repeats its results."), (place, "Equal sums have equal results at every place.")
-    found = [each or Finding(words) for each, words in (*same, (shape, "Results do not depend on M and N."))]
+    found = [each or Finding(words) for each, words in zip((again, place, shape), SAME, strict=True)]
     chances = [each for each in (_chance(*one, out) for one in named["part of a unit"]) if each is not None]
     return [*found, *chances], not (again or place or shape or chances)
 

@@ -81,28 +81,36 @@ class Examples:
         """Return the codes with one code for every NaN."""
         return np.where(self.out.is_nan(codes), self.out.nan if self.out.has_nan else 0, codes)
 
-    def some(self, rows: int) -> Examples:
+    def some(self, rows: int) -> Self:
         """Return examples of the first rows of each product."""
         asked = [Probe(each.name, each.a[:rows], each.b) for each in self.asked]
-        return Examples(asked, [each[:rows] for each in self.results], self.operand, self.out)
+        return type(self)(asked, [each[:rows] for each in self.results], self.operand, self.out)
 
     def screened(self) -> Examples:
         """Return a few examples that most wrong models already fail."""
         chosen = [at for at, each in enumerate(self.asked) if each.a.shape[1] in _SCREENED]
         asked = [self.asked[at] for at in chosen]
-        return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out).some(40)
+        return type(self)(asked, [self.results[at] for at in chosen], self.operand, self.out).some(40)
 
     def first(self, length: int = _FIRST_LENGTH) -> Examples:
         """Return one product of so many terms, which almost every wrong model fails."""
         chosen = [at for at, each in enumerate(self.asked) if each.a.shape[1] == length][1:2]
         asked = [self.asked[at] for at in chosen]
-        return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out).some(_FIRST_ROWS)
+        return type(self)(asked, [self.results[at] for at in chosen], self.operand, self.out).some(_FIRST_ROWS)
 
     def named(self, *names: str) -> Examples:
         """Return the examples of these kinds of probes."""
         chosen = [at for at, each in enumerate(self.asked) if each.name in names]
         asked = [self.asked[at] for at in chosen]
-        return Examples(asked, [self.results[at] for at in chosen], self.operand, self.out)
+        return type(self)(asked, [self.results[at] for at in chosen], self.operand, self.out)
+
+    def without(self, *names: str) -> Examples:
+        """Return the examples of other kinds of probes than these."""
+        return self.named(*({each.name for each in self.asked} - {*names}))
+
+    def with_equal_zeros(self) -> Examples:
+        """Return these examples, compared as if +0 and -0 were the same."""
+        return _EqualZeros(self.asked, self.results, self.operand, self.out)
 
     def given(self, probe: Probe) -> NDArray[Any]:
         """Return the device's results of a product that is among the examples."""
@@ -118,7 +126,7 @@ class Examples:
                 results.append(result[wrong])
             if len(asked) == 2:
                 break
-        return Examples(asked, results, self.operand, self.out)
+        return type(self)(asked, results, self.operand, self.out)
 
     def joined(self, other: Examples) -> Self:
         """Return these examples and others."""
@@ -126,7 +134,7 @@ class Examples:
 
     def extended(self, probe: Probe, result: NDArray[Any]) -> Examples:
         """Return these examples and one more product."""
-        return Examples([*self.asked, probe], [*self.results, result], self.operand, self.out)
+        return type(self)([*self.asked, probe], [*self.results, result], self.operand, self.out)
 
     def computed(self, probe: Probe, model: Model) -> NDArray[Any]:
         """Return the model's results of a product, or of a batch of them."""
@@ -159,6 +167,14 @@ class Examples:
     def distances(self, given: NDArray[Any], wanted: NDArray[Any]) -> NDArray[Any]:
         """Return 0 for equal codes and 1 for others."""
         return given != wanted
+
+
+class _EqualZeros(Examples):
+    """Examples that count +0 and -0 as the same."""
+
+    def plain(self, codes: NDArray[Any]) -> NDArray[Any]:
+        plain = super().plain(codes)
+        return np.where(plain == self.out.sign_mask, 0, plain)
 
 
 def _stacked(alike: Sequence[Probe]) -> Probe:

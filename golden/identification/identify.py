@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from golden.accumulator import OPERAND_BITS, Accumulator
 from golden.arrays.checks import as_codes, as_flag, as_format
-from golden.formats import FloatFormat
+from golden.formats import FP32, FloatFormat
 from golden.identification.climb import Search
-from golden.identification.consistency import consistency, consistency_probes
+from golden.identification.consistency import SAME, consistency, consistency_probes
 from golden.identification.device import Device, result_format
 from golden.identification.facts import fact_probes, facts
 from golden.identification.findings import Finding
@@ -31,7 +31,7 @@ from golden.identification.identified import Identified
 from golden.identification.order import Order, order_of, structures
 from golden.identification.probes import Probe, probes, units
 from golden.identification.shortest import shortest
-from golden.identification.start import start_finding, start_probes
+from golden.identification.start import start_difference, start_finding, start_probes
 from golden.identification.verification import Difference, difference, verified
 from golden.rounding import Rounding
 
@@ -160,36 +160,59 @@ def concluded(
         best = max(candidates, key=lambda each: each.share)
         if best.share < 1.0 or not is_steady:
             break
-        count, wrong = _judged(best.model, every.named("shape"), device)
+        count, wrong = _judged(best.model, every.without("hard", "start"), device)
         if wrong is None and verifier is not None:
             count, wrong = verifier(best.model, every)
-        elif wrong is None:
-            count += examples.count
         if wrong is None or wrong.probe.initial is not None:
             if initial is not None:
                 joins, as_model = start_finding(best.model, every.named("start"), initial)
+                if as_model and wrong is not None:
+                    joins = start_difference(best.model, wrong.probe, wrong.result, every)
                 found.append(joins)
                 if not as_model or wrong is not None:
                     break
-            nan = _nan_code(asked, results, out)
-            model = _with_nan(best.model, nan, out)
-            return Identified(operand, out, model, (*found, *_about_nan(model, nan, out)), (best,), count)
+            nans = _nan_codes(asked, results, out)
+            model = _with_nan(best.model, nans, out)
+            return Identified(operand, out, model, (*found, *_about_nan(model, nans, out)), (best,), count)
         if wrong.finding is not None:
-            found.append(wrong.finding)
+            found = [each for each in found if each.statement not in SAME] + [wrong.finding]
             break
         examples = examples.extended(wrong.probe, np.array([[wrong.result]], results[0].dtype))
     candidates.sort(key=lambda each: -each.share)
+    if initial is not None and is_steady and candidates[0].share < 1.0:
+        found += _added_last(every, order, search, initial)
     failing = shortest(candidates[0].model, examples, device)
+    if failing is None and device is not None and candidates[0].share < 1.0:
+        found = [each for each in found if each.statement not in SAME]
+        found.append(_unsteady(candidates[0].model, examples, device))
     return Identified(operand, out, None, tuple(found), tuple(candidates), 0, failing)
 
 
-def _judged(model: Any, shapes: Examples, device: Device | None) -> tuple[int, Difference | None]:
-    """Return how many sums of products in many shapes are equal, and the first difference."""
-    for probe in shapes.asked:
-        wrong = difference(model, probe, shapes, device)
+def _judged(model: Any, others: Examples, device: Device | None) -> tuple[int, Difference | None]:
+    """Return how many sums that did not choose the model are equal, and the first difference."""
+    for probe in others.asked:
+        wrong = difference(model, probe, others, device)
         if wrong is not None:
             return 0, wrong
-    return shapes.count, None
+    return others.count, None
+
+
+def _unsteady(model: Any, examples: Examples, device: Device) -> Finding:
+    """Return what differs where a sum by itself is the model's, and was another one in a product."""
+    wrong = _judged(model, examples, device)[1]
+    return (wrong.finding if wrong else None) or Finding("The same call does not repeat its results.")
+
+
+def _added_last(every: Examples, order: Order | None, search: Search | None, initial: FloatFormat) -> list[Finding]:
+    """Return where the initial value joins if it is behind the last product: +0 then turns sums of -0 into +0."""
+    if initial != FP32 or every.out != FP32:
+        return []
+    alike = every.with_equal_zeros()
+    best = max(_candidates(alike.named("hard"), order, search, is_known=True), key=lambda each: each.share)
+    if best.share < 1.0:
+        return []
+    joins, as_model = start_finding(best.model, every.named("start"), initial)
+    return [] if as_model else [joins, Finding(f"Without it, the nearest model is {best.model}.")]
 
 
 def _order_finding(order: Order | None) -> Finding:
@@ -221,19 +244,20 @@ def _candidates(examples: Examples, order: Order | None, search: Search | None, 
     return [each for each in (reduction, improved, searched) if each is not None]
 
 
-def _nan_code(asked: Sequence[Probe], results: Sequence[NDArray[Any]], out: FloatFormat) -> int | None:
-    """Return the code of every NaN among the results; None if there is none, or several."""
-    codes = {int(code) for result in results for code in np.unique(result[out.is_nan(result)])}
-    return codes.pop() if len(codes) == 1 else None
+def _nan_codes(asked: Sequence[Probe], results: Sequence[NDArray[Any]], out: FloatFormat) -> list[int]:
+    """Return the codes of the NaNs among the results."""
+    return sorted({int(code) for result in results for code in np.unique(result[out.is_nan(result)])})
 
 
-def _with_nan(model: Any, nan: int | None, out: FloatFormat) -> Any:
-    is_own = isinstance(model, Accumulator) and nan is not None and out == model.outer
-    return replace(model, nan=nan) if is_own else model
+def _with_nan(model: Any, nans: list[int], out: FloatFormat) -> Any:
+    is_own = isinstance(model, Accumulator) and len(nans) == 1 and out == model.outer
+    return replace(model, nan=nans[0]) if is_own else model
 
 
-def _about_nan(model: Any, nan: int | None, out: FloatFormat) -> list[Finding]:
+def _about_nan(model: Any, nans: list[int], out: FloatFormat) -> list[Finding]:
     models = model.nan if isinstance(model, Accumulator) and out == model.outer else out.nan if out.has_nan else None
-    if nan is None or models is None or nan == models:
+    if models is None or not set(nans) - {models}:
         return []
-    return [Finding(f"A NaN has the code {nan:#x}, in the model {models:#x}: all other bits are equal.")]
+    codes = ", ".join(f"{nan:#x}" for nan in nans[:4]) + (", ..." if len(nans) > 4 else "")
+    what = f"A NaN has the code {codes}" if len(nans) == 1 else f"NaNs have several codes ({codes})"
+    return [Finding(f"{what}, in the model {models:#x}: all other bits are equal.")]

@@ -49,8 +49,11 @@ class Order:
         """Return the order in words."""
         if self.period is None:
             return f"partial sums of more than {LONG // 2} products"
+        if self.period == 1 and not self.lost:
+            return "no blocks; rounding hides more"
         if self.period == 1:
-            return "one product after the other, from the first to the last"
+            is_chain = all(count == j + 1 for (_, j), count in self.lost.items())
+            return f"one product after the other, {'' if is_chain else 'but not '}from the first to the last"
         blocks = f"blocks of {self.period} products"
         if not self.lost:
             return f"{blocks}; rounding hides the order within"

@@ -126,7 +126,8 @@ def hard_probe(random: np.random.Generator, operand: FloatFormat, shape: tuple[i
     """Return sums that are hard to round: cancellation, ties, carries, small terms beside large ones, subnormals.
 
     Every row has a range of exponents and a kind of fraction of its own. `kind` chooses the other factor: ones, random
-    fractions, or fractions with random exponents: around 0, near the smallest, or near the largest of the format.
+    fractions, or fractions with random exponents: around 0, near the smallest, or near the largest of the format. These
+    have random signs in half of the products. Zeros, infinities and NaNs are among the rows alone: see `shaped_probe`.
     """
     rows, length = shape
     lowest = operand.emin - operand.fraction_bits
@@ -148,11 +149,13 @@ def hard_probe(random: np.random.Generator, operand: FloatFormat, shape: tuple[i
         a[row, places[count:]] = a[row, places[:count]] ^ operand.sign_mask
     if operand.has_nan or operand.has_inf:
         special = random.random(shape) < np.where(random.random((rows, 1)) < 0.03, 0.1, 0.0)
-        codes = [operand.nan] * operand.has_nan + ([operand.inf] if operand.has_inf else [])
+        codes = [operand.nan] * operand.has_nan
+        codes += [operand.inf, operand.inf | operand.sign_mask] if operand.has_inf else []
         a = np.where(special, np.array(codes)[random.integers(0, len(codes), shape)], a)
     b = np.full((1, length), 1.0)
     if kind:
         b = 1 + _fractions(random, operand, (1, length)) / 2.0**operand.fraction_bits
+        b = np.where(random.random(b.shape) < random.choice([0.0, 0.5]), -b, b)
     if kind >= 2:
         reach = min(12, operand.emax // 2)
         ends = [(-reach, reach + 1), (lowest, operand.emin + 4), (operand.emax - 3, operand.emax + 1)]

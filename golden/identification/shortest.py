@@ -13,6 +13,9 @@ from golden.identification.probes import Probe
 
 __all__ = ["shortest"]
 
+# Of the device, for a sum of thousands of terms.
+_MOST_CALLS = 500
+
 
 def shortest(model: Any, examples: Examples, device: Device | None) -> Finding | None:
     """Return the shortest failing sum; terms that do not matter become zeros, where the device can be asked again."""
@@ -24,27 +27,34 @@ def shortest(model: Any, examples: Examples, device: Device | None) -> Finding |
     if failing is None:
         return None
     if device is not None:
-        failing = _shrunk(model, failing, examples, device)
+        shrunk = _shrunk(model, failing, examples, device)
+        if shrunk is None:
+            return None
+        failing = shrunk
     computed = int(examples.computed(failing, model)[0, 0])
     pairs = zip(failing.a[0].tolist(), failing.b[:, 0].tolist(), strict=True)
-    products = tuple((x, y) for x, y in pairs if x)
+    products = tuple((x, y) for x, y in pairs if x or not examples.operand.is_finite(y))
     statement = f"The shortest sum found that differs: of {failing.a.shape[1]} products; the model gives {computed:#x}."
     return Finding(statement, products, failing.about[0])
 
 
-def _shrunk(model: Any, failing: Probe, examples: Examples, device: Device) -> Probe:
+def _shrunk(model: Any, failing: Probe, examples: Examples, device: Device) -> Probe | None:
+    """Return a failing sum with fewer terms; None if the device by itself computes what the model does."""
+
     def fails(a: Any) -> int | None:
         probe = Probe("hard", a, failing.b)
         result = examples.plain(device.product(probe))
         return int(result[0, 0]) if (examples.computed(probe, model) != result).any() else None
 
-    a, result = failing.a.copy(), failing.about[0]
-    step = max(1, a.shape[1] // 2)
+    a, result = failing.a.copy(), fails(failing.a)
+    if result is None:
+        return None
+    step, last = max(1, a.shape[1] // 2), device.calls + _MOST_CALLS
     while step:
         for at in range(0, a.shape[1], step):
             fewer = a.copy()
             fewer[:, at : at + step] = 0
-            if (found := fails(fewer)) is not None and (fewer != a).any():
+            if device.calls < last and (fewer != a).any() and (found := fails(fewer)) is not None:
                 a, result = fewer, found
         step //= 2
     return Probe("hard", a, failing.b, (result,))

@@ -15,7 +15,7 @@ from golden.identification.findings import Finding
 from golden.identification.fit import Examples
 from golden.identification.probes import KINDS, Probe
 
-__all__ = ["STARTS", "start_finding", "start_probe", "start_probes"]
+__all__ = ["STARTS", "start_difference", "start_finding", "start_probe", "start_probes"]
 
 _SHAPES = ((64, 1, 4), (64, 2, 4), (64, 5, 4), (32, 16, 8), (32, 33, 8), (17, 130, 9), (8, 300, 3), (1, 64, 40))
 #: What the report says of an initial value with which the model agrees.
@@ -67,6 +67,14 @@ def start_finding(model: Any, examples: Examples, initial: FloatFormat) -> tuple
         return Finding(STARTS), True
     where = "is added to the finished sum" if is_last else "joins neither before the first product nor after the last"
     return Finding(f"The initial value {where}. {shown.statement}", shown.products, shown.result), False
+
+
+def start_difference(model: Any, probe: Probe, result: int, examples: Examples) -> Finding:
+    """Return a finding about a single sum with an initial value that the model computes otherwise."""
+    shown = _shown(probe, 0, 0, result)
+    computed = int(examples.computed(probe, model)[0, 0])
+    words = f"The total starts from the initial value in all sums but few. {shown.statement} the model gives"
+    return Finding(f"{words} {computed:#x}.", shown.products, shown.result)
 
 
 def _behind(model: Any, examples: Examples, probe: Probe) -> NDArray[Any]:

@@ -23,9 +23,13 @@ LENGTHS = (1, 2, 3, 4, 7, 16, 31, 32, 33, 48, 64, 96, 129, 200, 520)
 _FEWEST_ROWS, _MOST_ROWS = 64, 2048
 _TURNS = 4 * KINDS * len(LENGTHS)
 # M and N, and lengths for them; a product has at most so many factors, and so many steps.
-_PLACES = ((1, 1), (1, 64), (64, 1), (2, 3), (7, 5), (33, 17), (64, 64), (256, 9), (12, 200), (1, 520))
+_PLACES = (
+    (1, 1), (1, 64), (64, 1), (2, 3), (7, 5), (33, 17), (64, 64), (256, 9), (12, 200), (1, 520), (128, 128), (130, 200),
+)  # fmt: skip
 _LONG = (1, 5, 16, 64, 130, 384, 385, 520, 1030, 2049, 4100)
-_STEPS = 2_000_000
+_STEPS, _STEPS_OF_LARGE, _LARGE = 2_000_000, 17_000_000, 128
+# A product has at most this share of all sums, unless it is a small one.
+_SHARE, _SMALL = 16, 64 * 64
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def verified(
             probe = hard_probe(random, examples.operand, shape, turn % KINDS)
             alone += len(probe.a)
         else:
-            probe = _shaped(random, examples, device, verify - done, turn)
+            probe = _shaped(random, examples, device, verify, verify - done, turn)
             shaped += len(probe.a) * probe.b.shape[1]
         found = difference(model, probe, examples, device)
         if found is not None:
@@ -71,11 +75,15 @@ def verified(
     return done, None
 
 
-def _shaped(random: np.random.Generator, examples: Examples, device: Device, left: int, turn: int) -> Probe:
-    rows, columns = (int(each) for each in random.choice(_PLACES))
+def _shaped(
+    random: np.random.Generator, examples: Examples, device: Device, verify: int, left: int, turn: int
+) -> Probe:
+    places = [each for each in _PLACES if each[0] * each[1] <= max(_SMALL, verify // _SHARE)]
+    rows, columns = (int(each) for each in random.choice(places))
     rows = min(rows, left)
     columns = min(columns, left // rows)
-    fitting = [length for length in _LONG if rows * columns * length <= _STEPS]
+    steps = _STEPS_OF_LARGE if min(rows, columns) >= _LARGE else _STEPS
+    fitting = [length for length in _LONG if rows * columns * length <= steps]
     shape = rows, int(random.choice(fitting)), columns
     if device.initial is not None and turn % 2:
         return start_probe(random, examples.operand, device.initial, shape, turn % KINDS)

@@ -44,7 +44,16 @@ __all__ = ["block_stream_proofs"]
 _SOURCE, _ELEMENT = FloatFormat("e2m1", 2, 1), FLOAT4_E2M1FN
 _QUIET = {"rst": "#b0", "clk": "#b0"}
 _LENGTH_BITS = 6
+_DEPTH = 4
 _LENGTH = f"(_ BitVec {_LENGTH_BITS})"
+
+
+def shortened(parameters: MxParameters) -> MxQuantizer:
+    """Return a unit with short queues: longer ones save it pauses, and cost the solver hours."""
+    unit = MxQuantizer(**parameters.arguments())
+    unit.values = Queue(unit.values.w_data.shape(), _DEPTH)
+    unit.blocks = Queue(unit.blocks.w_data.shape(), _DEPTH // unit.beats)
+    return unit
 
 
 class Observed(wiring.Component):
@@ -60,7 +69,7 @@ class Observed(wiring.Component):
     """
 
     def __init__(self, parameters: MxParameters) -> None:
-        self.unit = MxQuantizer(**parameters.arguments())
+        self.unit = shortened(parameters)
         members = self.unit.signature.members
         self.beats = self.unit.beats
         super().__init__(
@@ -130,7 +139,7 @@ class _Size:
     @property
     def cycles(self) -> int:
         """Cycles in which a unit is drained: its queue and its ranks, a further block, and the latency."""
-        unit = MxQuantizer(**self.parameters.arguments())
+        unit = shortened(self.parameters)
         return unit.values.depth + self.beats + unit.latency + 4
 
 
