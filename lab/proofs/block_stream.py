@@ -140,7 +140,7 @@ class _Size:
     def cycles(self) -> int:
         """Cycles in which a unit is drained: its queue and its ranks, a further block, and the latency."""
         unit = shortened(self.parameters)
-        return unit.values.depth + self.beats + unit.latency + 4
+        return unit.values.depth + unit.latency + 5 * self.beats
 
 
 #: Takes a unit's size, its netlist and a block's netlist; returns a formula with a solution if a claim fails.
