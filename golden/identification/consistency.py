@@ -80,7 +80,8 @@ def consistency(asked: _Asked, out: FloatFormat) -> tuple[list[Finding], bool]:
     shape = _shape(named)
     same = (again, "The same call repeats its results."), (place, "Equal sums have equal results at every place.")
     found = [each or Finding(words) for each, words in (*same, (shape, "Results do not depend on M and N."))]
-    chances = [each for each in (_chance(*one, out) for one in named["part of a unit"]) if each is not None]
+    parts = named.get("part of a unit", [])  # operands of few bits have no such parts
+    chances = [each for each in (_chance(*one, out) for one in parts) if each is not None]
     return [*found, *chances], not (again or place or shape or chances)
 
 
