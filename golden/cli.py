@@ -214,9 +214,10 @@ def _identify(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str
             list(zip(asked, results, strict=True)), given.operand, given.result, initial=given.initial
         ).text()
     except (TypeError, ValueError) as error:
-        parser.error(str(error))
+        argument = "--write" if given.write else "--read"
+        parser.error(re.sub("^path:", f"argument {argument}:", str(error)))
     except OSError as error:
-        parser.error(f"{given.write or given.read}: {error.strerror}")
+        parser.error(f"{given.write or given.read}: {error.strerror or error}")
 
 
 def _parser() -> argparse.ArgumentParser:

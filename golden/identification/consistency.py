@@ -92,7 +92,8 @@ def consistency(asked: _Asked, out: FloatFormat) -> tuple[list[Finding], bool]:
     place = _place(named)
     shape = _shape(named)
     found = [each or Finding(words) for each, words in zip((again, place, shape), SAME, strict=True)]
-    chances = [each for each in (_chance(*one, out) for one in named["part of a unit"]) if each is not None]
+    parts = named.get("part of a unit", [])  # operands of few bits have no such parts
+    chances = [each for each in (_chance(*one, out) for one in parts) if each is not None]
     return [*found, *chances], not (again or place or shape or chances)
 
 

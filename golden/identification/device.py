@@ -13,7 +13,7 @@ from golden.code_arrays import code_dtype
 from golden.formats import FORMATS, FP32, FloatFormat
 from golden.identification.probes import Probe
 
-__all__ = ["Device", "result_format"]
+__all__ = ["Device", "result_format", "unsigned_codes"]
 
 
 class Device:
@@ -29,14 +29,23 @@ class Device:
         Whether the function takes and returns values in float32 in place of codes.
     initial : FloatFormat, optional
         Format of a third argument of shape (M, N), to which the products are added.
+    result : FloatFormat, optional
+        Format of the results, where it is known.
     """
 
     def __init__(
-        self, function: Callable[..., Any], operand: FloatFormat, *, values: bool, initial: FloatFormat | None = None
+        self,
+        function: Callable[..., Any],
+        operand: FloatFormat,
+        *,
+        values: bool,
+        initial: FloatFormat | None = None,
+        result: FloatFormat | None = None,
     ) -> None:
         if not callable(function):
             raise TypeError(f"function: got {function!r}, must be callable: function(a, b) returns the product")
         self.function, self.operand, self.values, self.initial = function, operand, values, initial
+        self.result = result
         self.calls = 0
 
     def product(self, probe: Probe) -> NDArray[Any]:
@@ -70,21 +79,46 @@ class Device:
             if results.dtype.kind != "f" or results.dtype.itemsize > 4:
                 raise TypeError(f"function: got results in {results.dtype}, must be float32 or float16")
             return encode(results.astype(np.float32), FP32)
-        if results.dtype.kind not in "ui":
-            raise TypeError(
-                f"function: got results in {results.dtype}, must be unsigned codes; values=True takes values in float32"
-            )
-        return results.astype(f"u{results.dtype.itemsize}")
+        return unsigned_codes(results, self.result, "function", "values=True takes values in float32")
+
+
+def unsigned_codes(given: NDArray[Any], fmt: FloatFormat | None, where: str, remedy: str) -> NDArray[Any]:
+    """Return codes as unsigned integers; signed ones of the width of the format's codes are the same bits.
+
+    Parameters
+    ----------
+    given : array
+    fmt : FloatFormat or None
+        Format of the codes; None where it is not known.
+    where, remedy : str
+        Begin and end of the message of an error; the end is for floats.
+
+    Raises
+    ------
+    TypeError
+        If the array holds no integers, or they are of another width.
+    """
+    allowed = [np.dtype(code_dtype(fmt))] if fmt else [np.dtype(each) for each in (np.uint8, np.uint16, np.uint32)]
+    kind, size = given.dtype.kind, given.dtype.itemsize
+    if (kind in "ui" and size in [each.itemsize for each in allowed]) or (kind == "u" and fmt):
+        return given.astype(f"u{size}")
+    hints = {"f": f"; {remedy}", "i": "; NumPy makes int64 of Python's ints unless it is given a dtype" * (size == 8)}
+    raise TypeError(
+        f"{where}: got results in {given.dtype}, must be unsigned codes{f' of {fmt}' if fmt else ''} in "
+        f"{' or '.join(map(str, allowed))}, or the same bits in signed integers{hints.get(kind, '')}"
+    )
 
 
 def result_format(device: Device) -> FloatFormat:
-    """Return the format of the results, by the codes of a few products.
+    """Return the format of the results: the one that is known, or by the codes of a few products.
 
     Raises
     ------
     ValueError
         If no format has these codes, or two have.
     """
+    if device.result is not None:
+        return device.result
     if device.values:
         return FP32
     values = [1.0, 1.5, -2.0] if device.operand.emax >= 1 else [1.0, 1.5, -1.0]
@@ -98,7 +132,7 @@ def result_format(device: Device) -> FloatFormat:
         return fitting[0]
     shown = ", ".join(f"{value}: {int(code):#x}" for value, code in zip(values, codes, strict=True))
     raise ValueError(
-        f"result: cannot tell the format of results ({shown}); these are codes of "
+        f"result: cannot tell the format of results ({shown}); these are codes in {codes.dtype} of "
         f"{' and '.join(map(str, fitting)) or 'no known format'}: give result= a FloatFormat"
     )
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from golden.code_arrays import code_dtype
+from golden.arrays.checks import as_codes
 from golden.files import write_whole
 from golden.formats import FloatFormat
+from golden.identification.device import unsigned_codes
 from golden.identification.probes import Probe
 
 __all__ = ["kinds", "read_results", "write_probes", "write_results"]
@@ -85,45 +87,105 @@ def write_results(path: str | Path, results: Sequence[NDArray[Any]]) -> None:
     _write(Path(path), {f"r{number}": result for number, result in enumerate(results)}, "path")
 
 
-def _matrices(path: Path) -> dict[str, NDArray[Any]]:
-    if _kind(path, "path") == ".npz":
-        with np.load(path) as stored:
-            return {name: stored[name] for name in stored.files}
-    with path.open(newline="") as lines:
-        csv.field_size_limit(2**31 - 1)
-        rows = [row for row in csv.reader(lines) if row and row[0] != "matrix"]
-    made = {}
-    for name, height, width, codes in rows:
-        made[name] = np.array([int(code, 16) for code in codes.split()], np.uint32).reshape(int(height), int(width))
-    return made
+def _read_npz(path: Path, wanted: Container[str]) -> dict[str, NDArray[Any] | None]:
+    """Return the arrays of the file; None for those that are not wanted."""
+    with path.open("rb") as file:
+        if not zipfile.is_zipfile(file):
+            raise ValueError(
+                f"path: got {path}, which is no .npz file, or only a part of one; write it with numpy.savez"
+            )
+        file.seek(0)
+        where = str(path)
+        found: dict[str, NDArray[Any] | None] = {}
+        try:
+            with np.load(file) as stored:
+                for name in stored.files:
+                    where = f"{path}, {name}"
+                    found[name] = np.asarray(stored[name]) if name in wanted else None
+        except Exception as error:  # zipfile, zlib and NumPy each have their own for damage
+            raise ValueError(
+                f"path: {where}: cannot be read ({error}); write it anew with numpy.savez, from arrays of integers"
+            ) from None
+    return found
+
+
+def _read_csv(path: Path, wanted: Container[str], out: FloatFormat) -> dict[str, NDArray[Any] | None]:
+    """Return the matrices of the file, also of one that a spreadsheet has saved; None for those that are not wanted."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"path: got {path}, which is no text in UTF-8 ({error}); save it as CSV in UTF-8") from None
+    separator = max(",;\t", key=text.count)  # csv.Sniffer fails where not all rows end in empty cells
+    csv.field_size_limit(2**31 - 1)
+    found: dict[str, NDArray[Any] | None] = {}
+    for number, row in enumerate(csv.reader(text.splitlines(keepends=True), delimiter=separator), 1):
+        name, *cells = (cell.strip() for cell in row or [""])
+        where = f"path: {path}, row {number}"
+        if name not in wanted:
+            found[name] = None
+        elif name in found:
+            raise ValueError(f"{where}: got {name} for the second time, must have every matrix once")
+        else:
+            found[name] = _matrix(cells, out, f"{where}, {name}")
+    return found
+
+
+def _matrix(cells: Sequence[str], out: FloatFormat, where: str) -> NDArray[Any]:
+    """Return a matrix from the cells behind its name: rows, columns, and the codes, in one cell or in several."""
+    sizes, texts = cells[:2], " ".join(cells[2:]).split()
+    if len(sizes) < 2 or not all(size.isdecimal() for size in sizes):
+        raise ValueError(f"{where}: got {sizes} behind the name, must be the numbers of rows and of columns")
+    height, width = (int(size) for size in sizes)
+    if len(texts) != height * width:
+        raise ValueError(f"{where}: got {len(texts)} codes, must be {height} x {width}, separated by spaces")
+    return np.array([_code(text, out, where) for text in texts], np.uint32).reshape(height, width)
+
+
+def _code(text: str, out: FloatFormat, where: str) -> int:
+    most = (1 << out.width) - 1
+    try:
+        code = int(text, 16)
+    except ValueError:
+        code = -1
+    if not 0 <= code <= most:
+        raise ValueError(
+            f"{where}: got the code {text!r}, must be in hexadecimal without a sign, 0 to {most:x} for {out}"
+        )
+    return code
 
 
 def read_results(path: str | Path, asked: Sequence[Probe], out: FloatFormat) -> list[NDArray[Any]]:
     """Return the results of all probes, as codes of the format of the results.
 
+    Signed integers of the width of the codes are taken as the same bits. A CSV file may have semicolons or tabs for
+    commas, empty cells at the end of its rows, and each code in a cell of its own.
+
     Raises
     ------
+    TypeError
+        If an array has no codes, or signed integers of another width.
     ValueError
-        If a product is missing, has another shape, or holds a number that is no code.
+        If the file is damaged or of another type, or a product is missing, has another shape, or holds a number that is
+        no code.
     OSError
         If the file cannot be read.
     """
     path = Path(path)
-    try:
-        matrices = _matrices(path)
-    except ValueError as error:
-        raise ValueError(f"path: got {path}, which cannot be read: {error}") from None
+    shapes = {f"r{number}": (probe.a.shape[0], probe.b.shape[1]) for number, probe in enumerate(asked)}
+    is_npz = _kind(path, "path") == ".npz"
+    found = _read_npz(path, shapes) if is_npz else _read_csv(path, shapes, out)
     results = []
-    for number, probe in enumerate(asked):
-        given = matrices.get(f"r{number}")
-        wanted = (probe.a.shape[0], probe.b.shape[1])
+    for name, shape in shapes.items():
+        given, where = found.get(name), f"path: {path}, {name}"
         if given is None:
-            raise ValueError(f"path: got {path} without r{number}, must have r0 to r{len(asked) - 1}")
-        if given.shape != wanted or given.dtype.kind not in "ui":
+            first = ", ".join(each[:20] for each in list(found)[:4] if each) or "nothing"
             raise ValueError(
-                f"path: got r{number} of shape {given.shape} in {given.dtype}, must be codes of shape {wanted}"
+                f"path: got {path} without {name}, must have r0 to r{len(asked) - 1}; the file begins with {first}"
             )
-        if given.size and int(given.max()) >> out.width:
-            raise ValueError(f"path: got {int(given.max()):#x} in r{number}, must be codes of {out}")
-        results.append(given.astype(code_dtype(out)))
+        codes = unsigned_codes(given, out, where, "golden.encode makes codes of values")
+        if given.shape != shape:
+            raise ValueError(
+                f"{where}: got codes of shape {given.shape}, must be {shape}: a{name[1:]} times b{name[1:]}"
+            )
+        results.append(as_codes(codes, out, where))
     return results

@@ -43,6 +43,7 @@ _MOST = 10**9
 
 def all_probes(operand: FloatFormat, seed: int, initial: FloatFormat | None = None) -> list[Probe]:
     """Return every product that a device is asked for before a model is verified."""
+    operand = _operand(operand)
     again, start = np.random.default_rng([seed, 0xA6A1]), np.random.default_rng([seed, 0x57A7])
     asked = probes(operand, seed) + list(consistency_probes(operand, again)) + fact_probes(operand)
     return asked if initial is None else asked + list(start_probes(start, operand, initial))
@@ -64,8 +65,8 @@ def identify(
     Parameters
     ----------
     function : callable
-        ``function(a, b)`` multiplies codes of shape (M, K) and (K, N) and returns codes of shape (M, N). With
-        `initial`, ``function(a, b, start)`` adds the product to codes of shape (M, N).
+        ``function(a, b)`` multiplies codes of shape (M, K) and (K, N) and returns codes of shape (M, N), unsigned or
+        the same bits signed. With `initial`, ``function(a, b, start)`` adds the product to codes of shape (M, N).
     operand : FloatFormat or str
         Format of the factors, of at most 19 bits.
     result : FloatFormat or str, optional
@@ -107,8 +108,9 @@ def identify(
             raise ValueError(f"{name}: got {given!r}, must be an int from 0 to {_MOST}")
     say = _told if as_flag(progress, "progress") else _untold
     start = None if initial is None else as_format(initial, "initial")
-    device = Device(function, operand, values=as_flag(values, "values"), initial=start)
-    out = result_format(device) if result is None else as_format(result, "result")
+    known = None if result is None else as_format(result, "result")
+    device = Device(function, operand, values=as_flag(values, "values"), initial=start, result=known)
+    out = result_format(device)
     asked = all_probes(operand, seed, start)
     say(f"asking for {len(asked)} products")
     answers = [(probe, as_codes(device.product(probe), out, "result")) for probe in asked]
@@ -217,7 +219,7 @@ def _added_last(every: Examples, order: Order | None, search: Search | None, ini
 
 def _order_finding(order: Order | None) -> Finding:
     if order is None:
-        return Finding("Order: not found; rounding hides which terms are lost.")
+        return Finding("Order: not found; no term is lost, or rounding hides which.")
     return Finding(f"Order: {order.text()}.")
 
 

@@ -77,7 +77,7 @@ def _measured(asked: Sequence[Probe], results: Sequence[NDArray[Any]], kind: str
 def order_of(
     asked: Sequence[Probe], results: Sequence[NDArray[Any]], fmt: FloatFormat, units: dict[str, float]
 ) -> Order | None:
-    """Return the order of the sum; None where rounding hides it.
+    """Return the order of the sum; None where rounding hides it, or no term is ever lost.
 
     `units` has the value of a small term for each range of exponents.
     """
@@ -90,6 +90,8 @@ def order_of(
         counts = {pair: sum_ / unit for pair, sum_ in _measured(asked, results, f"pairs {kind}", fmt).items()}
         is_clean = all(0 <= count <= PAIRS - 2 and count == int(count) for count in counts.values())
         lost = {pair: PAIRS - int(count) for pair, count in counts.items()} if is_clean else {}
+        if set(lost.values()) == {2}:  # only the large ones are gone: every order has this sum
+            continue
         return Order(lost, survivors, _period(survivors))
     return None
 

@@ -1,13 +1,16 @@
 """Probes written to a file, run elsewhere, and read again."""
 
+import io
+
 import numpy as np
 import pytest
 
 import golden
-from golden import BF16, FP32
+from golden import BF16, FP16, FP32
 from golden.cli import main
-from golden.identification.files import write_results
+from golden.identification.files import read_results, write_results
 from golden.identification.identify import all_probes
+from golden.identification.probes import Probe
 
 
 def as_the_device(asked):
@@ -35,7 +38,7 @@ def test_identify_by_files_prints_the_model(tmp_path, capsys, kind):
     [
         (lambda results: results[:-1], "without r"),
         (lambda results: [results[0].T, *results[1:]] if results[0].shape[0] != 1 else results, "of shape"),
-        (lambda results: [results[0].astype(np.uint64) << np.uint64(33), *results[1:]], "must be codes of float32"),
+        (lambda results: [results[0].astype(np.uint64) << np.uint64(33), *results[1:]], "r0: got code 0x"),
     ],
 )
 def test_identify_file_with_wrong_results_is_refused(tmp_path, capsys, change, match):
@@ -95,3 +98,147 @@ def test_identify_command_with_wrong_arguments_says_what_to_give(capsys, argumen
     with pytest.raises(SystemExit):
         main(["identify", *arguments])
     assert match in capsys.readouterr().err
+
+
+# Results of two products, of shapes (1, 2) and (1, 1).
+FEW = [Probe("few", np.zeros((1, 3), np.uint16), np.zeros((3, columns), np.uint16)) for columns in (2, 1)]
+HEADER = 'matrix,rows,columns,"codes in hexadecimal, row by row"'
+
+
+def packed(**arrays):
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
+def single(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def flipped(content):
+    """Return a file with another byte in the data of its first array."""
+    at = content.index(b"r0.npy") + 40
+    return content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :]
+
+
+TWO = packed(r0=np.ones((1, 2), np.uint32), r1=np.ones((1, 1), np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "which is no .npz file, or only a part of one"),
+        (TWO[: len(TWO) // 2], "which is no .npz file, or only a part of one"),
+        (single(np.ones((1, 2), np.uint32)), "which is no .npz file, or only a part of one"),
+        (b"junk" + TWO, "cannot be read"),
+        (flipped(TWO), "results.npz, r0: cannot be read"),
+        (packed(r0=np.array([[None, 1]]), r1=np.ones((1, 1), np.uint32)), "r0: cannot be read (Object arrays"),
+        (packed(a0=np.ones((1, 2), np.uint32)), "without r0, must have r0 to r1; the file begins with a0"),
+        (packed(r0=np.ones((1, 2), np.float32)), "r0: got results in float32, must be unsigned codes of float32"),
+        (packed(r0=np.ones((2, 1), np.uint32)), "r0: got codes of shape (2, 1), must be (1, 2): a0 times b0"),
+    ],
+    ids=["empty", "cut", "npy", "junk", "flipped byte", "objects", "another file", "values", "shape"],
+)
+def test_identify_bad_npz_is_refused_with_its_array(tmp_path, capsys, monkeypatch, content, found):
+    assert found in refusal(tmp_path / "results.npz", content, capsys, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([], "without r0, must have r0 to r1; the file begins with nothing"),
+        (
+            [HEADER, "r0 1 2 3f800000 0"],
+            "without r0, must have r0 to r1; the file begins with matrix, r0 1 2 3f800000 0",
+        ),
+        ([HEADER, "r0,1,2,3f800000 -1"], "row 2, r0: got the code '-1', must be in hexadecimal without a sign, 0 to"),
+        ([HEADER, "r0,1,2,3f800000 1ffffffff"], "row 2, r0: got the code '1ffffffff'"),
+        ([HEADER, "", "r0,1,2,0 0", "r1,1,1,3.00E+10"], "row 4, r1: got the code '3.00E+10'"),
+        ([HEADER, "r0,1,2,3f800000"], "row 2, r0: got 1 codes, must be 1 x 2"),
+        ([HEADER, "r0"], "row 2, r0: got [] behind the name, must be the numbers of rows and of columns"),
+        ([HEADER, "r0,1,two,0 0"], "row 2, r0: got ['1', 'two'] behind the name"),
+        ([HEADER, "r0,1,2,0 0", "r0,1,2,0 0"], "row 3: got r0 for the second time"),
+        ([HEADER, "r0,2,1,0 0", "r1,1,1,0"], "r0: got codes of shape (2, 1), must be (1, 2)"),
+    ],
+)
+def test_identify_bad_csv_is_refused_with_its_row(tmp_path, capsys, monkeypatch, lines, found):
+    assert found in refusal(tmp_path / "results.csv", "\n".join(lines).encode(), capsys, monkeypatch)
+
+
+def test_identify_csv_in_utf_16_is_refused(tmp_path, capsys, monkeypatch):
+    text = f"{HEADER}\nr0,1,2,0 0\n".encode("utf-16")
+    assert "no text in UTF-8" in refusal(tmp_path / "results.csv", text, capsys, monkeypatch)
+
+
+def refusal(path, content, capsys, monkeypatch):
+    """Return the message with which the program ends with 2."""
+    path.write_bytes(content)
+    monkeypatch.setattr("golden.cli.all_probes", lambda *_: FEW)
+    with pytest.raises(SystemExit) as ended:
+        main(["identify", "--read", str(path), "--operand", "bfloat16", "--result", "float32"])
+    assert ended.value.code == 2
+    shown = capsys.readouterr().err
+    assert f"error: argument --read: {path}" in shown.replace("--read: got", "--read:")
+    return shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\ufeff{HEADER}\r\nr0,1,2,3f800000 BF800000\r\nr1,1,1,0\r\n",
+        "matrix;rows;columns;codes in hexadecimal, row by row\r\nr0;1;2;3f800000 bf800000\r\nr1;1;1;00000000;;\r\n",
+        'r1\t"1"\t1\t0\t\t\n\n"r0"\t"1"\t"2"\t"3f800000\nbf800000"\n\t\t\t\n',
+        "matrix,rows,columns,codes,,,\nr0,1,2,0x3f800000,0xbf800000,,\nr1,1,1,0,,,",
+    ],
+    ids=["byte order mark", "semicolons", "tabs and quotes", "cells"],
+)
+def test_identify_csv_from_a_spreadsheet_is_read(tmp_path, text):
+    path = tmp_path / "results.csv"
+    path.write_bytes(text.encode())
+    given = read_results(path, FEW, FP32)
+    np.testing.assert_array_equal(given[0], np.array([[0x3F800000, 0xBF800000]], np.uint32))
+    np.testing.assert_array_equal(given[1], np.zeros((1, 1), np.uint32))
+
+
+@pytest.mark.parametrize(("out", "dtype"), [(FP32, ">i4"), (FP32, np.int32), (FP16, np.int16)])
+def test_identify_signed_codes_in_a_file_are_the_same_bits(tmp_path, out, dtype):
+    path = tmp_path / "results.npz"
+    wanted = [golden.encode(values, out) for values in ([[1.0, -2.0]], [[-1.5]])]
+    write_results(path, [codes.view(f"i{codes.itemsize}").astype(dtype) for codes in wanted])
+    for given, codes in zip(read_results(path, FEW, out), wanted, strict=True):
+        np.testing.assert_array_equal(given, codes, strict=True)
+
+
+@pytest.mark.parametrize(("out", "dtype"), [(FP32, np.int64), (FP16, np.int32), (FP32, np.int16)])
+def test_identify_signed_codes_of_another_width_in_a_file_are_refused(tmp_path, out, dtype):
+    path = tmp_path / "results.npz"
+    write_results(path, [np.ones((1, 2), dtype), np.ones((1, 1), dtype)])
+    match = (
+        f"r0: got results in {np.dtype(dtype)}, must be unsigned codes of {out} in uint{out.width}, or the same bits"
+    )
+    with pytest.raises(TypeError, match=match):
+        read_results(path, FEW, out)
+
+
+@pytest.mark.parametrize("route", ["--write", "--read"])
+def test_identify_files_with_a_wide_operand_are_refused_as_by_the_function(tmp_path, capsys, route):
+    with pytest.raises(ValueError, match="must have at most 19 bits") as refused:
+        golden.identify(np.matmul, operand="float32")
+    path = tmp_path / "probes.npz"
+    with pytest.raises(SystemExit):
+        main(["identify", route, str(path), "--operand", "float32", "--result", "float32"])
+    assert str(refused.value) in capsys.readouterr().err
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("operand", ["float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn"])
+def test_identify_files_with_operands_of_few_bits_print_a_model(tmp_path, capsys, operand):
+    path, fmt = tmp_path / "results.npz", golden.format_named(operand)
+    assert main(["identify", "--write", str(tmp_path / "probes.npz"), "--operand", operand]) == 0
+    asked = all_probes(fmt, 0)
+    rule = golden.accumulators["nvidia_hopper_fp8"]
+    write_results(path, [golden.matmul(each.a, each.b, operand=fmt, reduction=rule) for each in asked])
+    assert main(["identify", "--read", str(path), "--operand", operand, "--result", "float32"]) == 0
+    assert "The device computes (nvidia_hopper_fp8)" in capsys.readouterr().out

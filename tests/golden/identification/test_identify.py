@@ -11,6 +11,7 @@ from golden import (
     CB16,
     CBFLOAT16,
     DLFLOAT16,
+    FLOAT4_E2M1FN,
     FLOAT8_E4M3FN,
     FLOAT8_E5M2,
     FP16,
@@ -166,3 +167,38 @@ def test_identify_wrong_argument_is_refused_by_name(options, error, match):
     given = {"function": device(Reduction.for_level(0, BF16), BF16), "operand": BF16, "verify": 10} | options
     with pytest.raises(error, match=match):
         identify(given.pop("function"), **given)
+
+
+@pytest.mark.parametrize("result", [None, "float32"])
+@pytest.mark.parametrize("made", [lambda codes: codes.astype(np.int64), lambda codes: codes.tolist()])
+def test_identify_results_in_int64_or_lists_are_refused_by_their_dtype(made, result):
+    known = "of float32 in uint32" if result else "in uint8 or uint16 or uint32"
+    match = f"^function: got results in int64, must be unsigned codes {known}, or the same bits in signed integers"
+    with pytest.raises(TypeError, match=match):
+        identify(lambda a, b: made(golden.matmul(a, b, operand=BF16)), operand=BF16, result=result, verify=10)
+
+
+@pytest.mark.parametrize("result", [None, "float32"])
+def test_identify_results_in_int32_are_the_same_bits(result):
+    def signed(a, b):
+        return golden.matmul(a, b, operand=BF16, level=1, chunk=12).view(np.int32)
+
+    found = identify(signed, operand=BF16, result=result, verify=VERIFY)
+    assert found.model == Reduction(BF16, 12, FP32, operand=BF16, out=FP32)
+
+
+def test_identify_signed_results_wider_than_their_format_are_refused():
+    def wider(a, b):
+        return golden.matmul(a, b, operand=BF16, level=2).view(np.int16).astype(np.int32)
+
+    with pytest.raises(TypeError, match="got results in int32, must be unsigned codes of bfloat16 in uint16"):
+        identify(wider, operand=BF16, result="bfloat16", verify=10)
+
+
+def test_identify_operands_of_4_bits_finds_a_model_and_states_no_order():
+    model = Reduction(BF16, 32, FP32, operand=FLOAT4_E2M1FN)
+    found = identify(device(model, FLOAT4_E2M1FN), operand=FLOAT4_E2M1FN, verify=VERIFY)
+    assert (found.model.inner, found.model.chunk, found.model.outer) == (BF16, 32, FP32)
+    statements = [each.statement for each in found.findings]
+    assert statements[0] == "Order: not found; no term is lost, or rounding hides which."
+    assert not any(statement.startswith("Rounding is random") for statement in statements)
