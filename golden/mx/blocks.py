@@ -51,15 +51,20 @@ def as_block_format(element: FloatFormat | BlockFormat | str, argument: str) -> 
     return as_format(element, argument), None
 
 
-def as_tensor_scale(given: float | np.floating[Any] | None, blocks: BlockFormat | None) -> np.float32 | None:
-    """Accept the scale of a tensor, which NVFP4 alone has."""
+def as_tensor_scale(
+    given: float | np.floating[Any] | None, blocks: BlockFormat | None, *, may_be_nan: bool = False
+) -> np.float32 | None:
+    """Accept the scale of a tensor, which NVFP4 alone has; that of a tensor with a NaN is NaN in some recipes."""
     if given is None:
         return None
     if blocks is None:
         raise ValueError(f"tensor_scale: got {given!r}, must be None: only element='nvfp4' has a scale of the tensor")
     if not isinstance(given, int | float | np.floating) or isinstance(given, bool):
         raise TypeError(f"tensor_scale: got {given!r}, must be a float")
-    scale = np.float32(given)
+    with np.errstate(over="ignore"):
+        scale = np.float32(given)
+    if may_be_nan and np.isnan(scale):
+        return scale
     if float(scale) != float(given) or not scale > 0 or not np.isfinite(scale):
         raise ValueError(f"tensor_scale: got {given!r}, must be a positive number of float32")
     return scale
@@ -194,12 +199,13 @@ def quantize(
 
 
 def as_blocks(
-    scales: ArrayLike, codes: ArrayLike, element: FloatFormat, argument: str
+    scales: ArrayLike, codes: ArrayLike, element: FloatFormat, argument: str, blocks: BlockFormat | None = None
 ) -> tuple[NDArray[np.uint8], Codes]:
     """Accept scales and codes, `argument` before their names; return the scales, and the codes block by block."""
+    scale = "float8_e8m0fnu" if blocks is None else blocks.scale
     given = as_array(scales, f"{argument}scales")
     if given.dtype != np.uint8:
-        raise TypeError(f"{argument}scales: got an array of {given.dtype}, must be uint8 codes of float8_e8m0fnu")
+        raise TypeError(f"{argument}scales: got an array of {given.dtype}, must be uint8 codes of {scale}")
     elements = as_codes(codes, element, f"{argument}codes")
     fits = given.ndim and given.ndim == elements.ndim and given.shape[:-1] == elements.shape[:-1]
     if not fits or (elements.shape[-1] % given.shape[-1] if given.shape[-1] else elements.shape[-1]):
@@ -208,6 +214,8 @@ def as_blocks(
             f"(..., K / block) and (..., K), as quantize returns them"
         )
     block = elements.shape[-1] // given.shape[-1] if given.shape[-1] else 0
+    if blocks is not None and block not in (0, blocks.block):
+        raise ValueError(f"{argument}codes: got blocks of {block}, must be blocks of {blocks.block} for {blocks}")
     return given, elements.reshape(*given.shape, block)
 
 
@@ -235,7 +243,8 @@ def dequantize(
     element : FloatFormat, str or BlockFormat
         As of `quantize`.
     tensor_scale : float, optional
-        For NVFP4: the scale of the tensor, a positive number of float32; 1 unless given.
+        For NVFP4: the scale of the tensor, a positive number of float32, or the NaN that `quantize` returns for a
+        tensor with one; 1 unless given.
 
     Returns
     -------
@@ -254,8 +263,8 @@ def dequantize(
     [1.0, -12.0]
     """
     fmt, blocks_of = as_block_format(element, "element")
-    of_tensor = as_tensor_scale(tensor_scale, blocks_of)
-    given, blocks = as_blocks(scales, codes, fmt, "")
+    of_tensor = as_tensor_scale(tensor_scale, blocks_of, may_be_nan=True)
+    given, blocks = as_blocks(scales, codes, fmt, "", blocks_of)
     with np.errstate(all="ignore"):
         values = codes_to_float64(blocks, fmt) * scale_values(given, blocks_of)[..., np.newaxis]
         if of_tensor is not None:

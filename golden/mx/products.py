@@ -51,8 +51,8 @@ def _as_operand(
     """Return the blocks of an operand, and the scale of its tensor: 1 where there is none."""
     if not isinstance(given, tuple) or len(given) not in ((2,) if blocks_of is None else (2, 3)):
         raise TypeError(f"{argument}: got {given!r}, must be a tuple of scales and codes, as quantize returns it")
-    scales, codes = as_blocks(given[0], given[1], element, f"{argument}: ")
-    of_tensor = as_tensor_scale(given[2], blocks_of) if len(given) == 3 else None
+    scales, codes = as_blocks(given[0], given[1], element, f"{argument}: ", blocks_of)
+    of_tensor = as_tensor_scale(given[2], blocks_of, may_be_nan=True) if len(given) == 3 else None
     return _Blocks(scale_values(scales, blocks_of), codes, element), of_tensor or np.float32(1)
 
 

@@ -138,9 +138,10 @@ class _Size:
 
     @property
     def cycles(self) -> int:
-        """Cycles in which a unit is drained: its queue and its ranks, a further block, and the latency."""
+        """Cycles in which a unit is drained: the blocks in it take a latency, and a wait where they fill its queue."""
         unit = shortened(self.parameters)
-        return unit.values.depth + unit.latency + 5 * self.beats
+        waiting = len(unit.compared) + len(unit.scale_follows) + 2
+        return unit.latency + waiting + 5 * self.beats
 
 
 #: Takes a unit's size, its netlist and a block's netlist; returns a formula with a solution if a claim fails.

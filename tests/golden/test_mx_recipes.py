@@ -275,6 +275,8 @@ def test_recipes_say_whose_they_are():
         ({"element": "float8_e5m2", "tensor_scale": 1.0}, ValueError, "tensor_scale: got 1.0, must be None"),
         ({"element": "nvfp4", "tensor_scale": "1"}, TypeError, "tensor_scale: got '1'"),
         ({"element": "nvfp4", "tensor_scale": 0.1}, ValueError, r"tensor_scale: got 0.1, must be a positive number"),
+        ({"element": "nvfp4", "tensor_scale": 1e39}, ValueError, r"tensor_scale: got 1e\+39, must be a positive number"),
+        ({"element": "nvfp4", "tensor_scale": np.nan}, ValueError, r"tensor_scale: got nan, must be a positive number"),
         ({"element": "nvfp4", "tensor_scale": -1.0}, ValueError, r"tensor_scale: got -1.0, must be a positive number"),
     ],
 )
@@ -291,3 +293,27 @@ def test_dot_of_nvfp4_with_other_blocks_is_refused():
         mx.dot(blocks, blocks, element="nvfp4", counts=True)
     with pytest.raises(TypeError, match="a: got"):
         mx.dot(blocks, blocks, element="float4_e2m1fn")
+
+
+def test_dot_and_dequantize_of_a_tensor_with_a_nan_are_nan():
+    blocks = mx.quantize(np.array([np.nan] + [1.0] * 15), "nvfp4")
+    assert np.isnan(blocks.tensor_scale)
+    assert mx.dot(blocks, blocks, element="nvfp4") == FP32.nan
+    values = mx.dequantize(blocks.scales, blocks.codes, "nvfp4", tensor_scale=blocks.tensor_scale)
+    assert np.isnan(values).all()
+
+
+@pytest.mark.parametrize("length", [5, 32])
+def test_blocks_of_nvfp4_of_another_length_are_refused(length):
+    scales, codes = np.uint8([0x38]), np.full(length, 2, np.uint8)
+    message = f"codes: got blocks of {length}, must be blocks of 16 for nvfp4"
+    with pytest.raises(ValueError, match=message):
+        mx.dequantize(scales, codes, "nvfp4")
+    with pytest.raises(ValueError, match=f"a: {message}"):
+        mx.dot((scales, codes), (scales, codes), element="nvfp4")
+
+
+def test_dot_of_no_blocks_of_nvfp4_is_the_initial_value():
+    none = np.zeros(0, np.uint8), np.zeros(0, np.uint8)
+    for initial in (0x80000000, 0x7F800001):
+        assert mx.dot(none, none, element="nvfp4", initial=np.uint32(initial)) == initial
