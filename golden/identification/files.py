@@ -104,7 +104,8 @@ def _read_npz(path: Path, wanted: Container[str]) -> dict[str, NDArray[Any] | No
                     found[name] = np.asarray(stored[name]) if name in wanted else None
         except Exception as error:  # zipfile, zlib and NumPy each have their own for damage
             raise ValueError(
-                f"path: {where}: cannot be read ({error}); write it anew with numpy.savez, from arrays of integers"
+                f"path: {where}: cannot be read ({str(error) or type(error).__name__}); "
+                "write it anew with numpy.savez, from arrays of integers"
             ) from None
     return found
 
