@@ -21,7 +21,7 @@ from golden.sum_bounds import sum_bounds
 __all__ = ["Checked", "check"]
 
 _SHOWN = 8
-_BLIND = ", and no other sum differs from 0: the bound accepts zeros, and cannot judge this product"
+_BLIND = "; no sum could fail the bound by being 0, so it cannot judge this product"
 
 
 @dataclass(frozen=True)
@@ -186,5 +186,6 @@ def _text(
     if wrong > len(places):
         lines.append(f"    and {wrong - len(places):,} more")
     if weak:
-        lines.append(f"the bound of {weak:,} sums that are not 0 holds 0, too{_BLIND if not strong else ''}")
+        blind = "" if strong else _BLIND
+        lines.append(f"of {weak:,} elements the bound holds 0, too, though their exact sum is not 0{blind}")
     return "\n".join(lines)
