@@ -149,6 +149,20 @@ def test_check_of_operands_that_a_reduction_flushes_keeps_the_bound():
     assert check(golden.encode([[2.0**-110 + 2.0**-117]], golden.FP32), a, b, like=like).outside == 1
 
 
+@pytest.mark.parametrize("name", ["nvidia_volta", "amd_cdna3"])
+def test_check_of_terms_that_a_zero_beside_a_large_factor_cuts_keeps_the_bound(name):
+    # The product of 0 and 2**127 is aligned at 2**1: terms of its block lose what is below 2**-22 or 2**-23.
+    a = np.full(16, 2.0**-24)
+    b = np.ones(16)
+    a[0], b[0] = 0, 2.0**127
+    a[4:] = 0
+    a, b = golden.encode(a[None], BF16), golden.encode(b[:, None], BF16)
+    order = [0, *range(8, 15), 1, 2, 3, *range(4, 8), 15]
+    result = golden.matmul(a[:, order], b[order], operand=BF16, reduction=accumulators[name])
+    checked = check(result, a, b, like=name, operand=BF16)
+    assert (checked.wrong, checked.outside) == (1, 0)
+
+
 @pytest.mark.parametrize(
     ("line", "a", "b", "order", "code"),
     [
