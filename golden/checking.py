@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from golden.accumulator import Accumulator
 from golden.arrays.checks import as_codes, as_format
 from golden.arrays.conversion import decode
 from golden.arrays.products import matmul
 from golden.formats import FloatFormat
-from golden.grouped_sums import GroupedSums
 from golden.machine import Machine
 from golden.nearest import did_you_mean
 from golden.presets import accumulators
 from golden.reduction import Reduction
-from golden.rounding import Rounding
+from golden.sum_bounds import sum_bounds
 
 __all__ = ["Checked", "check"]
 
 _SHOWN = 8
+_BLIND = "; no sum could fail the bound by being 0, so it cannot judge this product"
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,8 @@ class Checked:
         What it was compared with.
     count, wrong, outside : int
         Elements; elements that differ from the model's in a bit; elements beyond the bound.
+    weak, strong : int
+        Elements whose exact sum is not 0: of the weak ones, the bound holds 0, too; of the strong ones, it does not.
     first : tuple or None
         Place, code, and the model's code of the first element that differs.
     text : str
@@ -46,6 +46,8 @@ class Checked:
     count: int
     wrong: int
     outside: int
+    weak: int
+    strong: int
     first: tuple[tuple[int, ...], int, int] | None
     text: str
 
@@ -58,6 +60,11 @@ class Checked:
     def within_bound(self) -> bool:
         """Whether every element lies within the bound that any order of sums keeps."""
         return self.outside == 0
+
+    @property
+    def excludes_zeros(self) -> bool:
+        """Whether zeros in place of the results would be beyond the bound, unless the exact sums are 0."""
+        return self.strong > 0 or self.weak == 0
 
     def __str__(self) -> str:
         return self.text
@@ -74,9 +81,14 @@ def check(
 ) -> Checked:
     """Compare a product of matrices with a model, bit for bit, and with the bound of its accumulator.
 
-    The bound holds for every order of the sum with the model's formats: ``((1 + u)**n - 1) * sum(abs(a * b))`` for n
-    roundings of relative error u, and a smallest number for each of them (Higham, Accuracy and Stability of Numerical
-    Algorithms, section 4.2).
+    The bound holds for every order of the sum with the model's formats and blocks. For n roundings of relative error u
+    it is ``((1 + u)**n - 1) * q``, and a smallest number for each of them; q is the larger of the sums of the positive
+    and of the negative products (after Higham, Accuracy and Stability of Numerical Algorithms, section 4.2). Where a
+    machine cuts m terms at 2**-t of the largest, u is larger by about ``m * 2**-t``. A sum of terms of one sign is also
+    at least a fraction of its largest term. Where an order can pass the range of a format, infinities and NaNs are
+    within the bound, too.
+
+    Where positive and negative products nearly cancel, the bound may hold 0. `Checked.weak` counts such elements.
 
     Parameters
     ----------
@@ -118,11 +130,15 @@ def check(
     if given.shape != wanted.shape:
         raise ValueError(f"results: got shape {given.shape}, must be {wanted.shape}, the shape of the product")
     wrong = (given != wanted) & ~(out.is_nan(given) & out.is_nan(wanted))
-    outside = wrong & ~_within(given, model, (a, b, initial), factors)
+    start = np.zeros(()) if initial is None else _values(initial, model.outer)
+    bounds = sum_bounds(_values(a, factors), _values(b, factors), start, model=model, operand=factors)
+    outside = wrong & ~bounds.hold(_values(given, out), out)
+    holds_zero = bounds.hold(0.0, out)
+    weak, strong = (int((bounds.differ_from_zero & each).sum()) for each in (holds_zero, ~holds_zero))
     places = [tuple(int(at) for at in place) for place in np.argwhere(wrong)[:_SHOWN]]
     first = (places[0], int(given[places[0]]), int(wanted[places[0]])) if places else None
-    text = _text(given, wanted, out, places, (int(wrong.sum()), int(outside.sum())))
-    return Checked(model, given.size, int(wrong.sum()), int(outside.sum()), first, text)
+    text = _text(given, wanted, out, places, (int(wrong.sum()), int(outside.sum()), weak, strong))
+    return Checked(model, given.size, int(wrong.sum()), int(outside.sum()), weak, strong, first, text)
 
 
 def _model(like: Any, operand: Any) -> tuple[Reduction | Machine, FloatFormat]:
@@ -148,68 +164,14 @@ def _out(model: Reduction | Machine) -> FloatFormat:
     return (model.out or model.outer) if isinstance(model, Reduction) else model.outer
 
 
-def _unit(fmt: FloatFormat, *, is_nearest: bool) -> float:
-    return 2.0 ** -(fmt.fraction_bits + is_nearest)
-
-
-def _roundings(model: Reduction | Machine, length: int) -> list[tuple[float, int, float]]:
-    """Return relative error, count and smallest number of each kind of rounding in a sum of `length` products."""
-    if isinstance(model, Reduction) and model.accumulator is None:
-        is_nearest = model.rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY)
-        chunks = 1 if model.chunk is None else -(-length // model.chunk)
-        within = length if model.chunk is None else min(length, model.chunk)
-        kinds = [(model.inner, within, is_nearest), (model.outer, chunks, is_nearest), (_out(model), 1, False)]
-        return [
-            (_unit(fmt, is_nearest=nearest), count, 2.0 ** (fmt.emin - fmt.fraction_bits))
-            for fmt, count, nearest in kinds
-        ]
-    rule = model.accumulator if isinstance(model, Reduction) else model
-    if isinstance(rule, GroupedSums):
-        # Of a group, the exact sum is rounded once or not at all, and the total once, in any mode.
-        least = 2.0 ** (rule.total.emin - rule.total.fraction_bits)
-        of_groups = (_unit(rule.total, is_nearest=False), 2 * -(-length // rule.group), least)
-        return [
-            of_groups,
-            (_unit(_out(model), is_nearest=False), 1, 2.0 ** (_out(model).emin - _out(model).fraction_bits)),
-        ]
-    if not isinstance(rule, Accumulator):
-        raise TypeError(f"model: got the accumulator {rule!r}, must be an Accumulator or a GroupedSums")
-    sums = [*rule.stages, rule.join]
-    bits = min(min(each.fraction_bits or 23, each.result.fraction_bits) for each in sums)
-    bits = min(bits, rule.total_fraction_bits or bits, rule.total_reach or bits)
-    # A term is cut against the largest of its sum, of which a product may be four times its power of two.
-    blocks = -(-length // rule.block)
-    count = length * len(sums) + blocks * sum(each.terms for each in sums) + length
-    smallest = 2.0**-126 if rule.flush != "none" else 2.0 ** (rule.outer.emin - rule.outer.fraction_bits)
-    of_sums = (2.0 ** (2 - bits), count, smallest)
-    return [of_sums, (_unit(_out(model), is_nearest=False), 1, 2.0 ** (_out(model).emin - _out(model).fraction_bits))]
-
-
-def _within(given: NDArray[Any], model: Any, terms: Any, operand: FloatFormat) -> NDArray[Any]:
-    a, b = (decode(np.asarray(each), operand).astype(np.float64) for each in terms[:2])
-    start = 0.0 if terms[2] is None else decode(np.asarray(terms[2]), model.outer).astype(np.float64)
-    out = _out(model)
-    result = decode(given, out).astype(np.float64)
-    length = a.shape[-1]
-    with np.errstate(all="ignore"):
-        exact = a @ b + start
-        sizes = np.abs(a) @ np.abs(b) + np.abs(start)
-        growth, smallest = 0.0, 0.0
-        for unit, count, least in [*_roundings(model, length), (2.0**-53, 2 * length + 2, 0.0)]:
-            growth += count * math.log1p(unit)
-            smallest += count * least
-        bound = np.expm1(growth) * sizes + smallest * np.exp(growth)
-        largest = float(decode(np.array(out.max_finite, given.dtype), out))
-        near = np.abs(result - exact) <= bound
-        overflows = np.isinf(result) & (np.abs(exact) + bound > largest) & (np.sign(result) * exact + bound > 0)
-    # Where the exact sum is infinite or a NaN, there is one right result, and it is wrong here.
-    return np.isfinite(exact) & (near | overflows)
+def _values(codes: Any, fmt: FloatFormat) -> NDArray[Any]:
+    return decode(np.asarray(codes), fmt).astype(np.float64)
 
 
 def _text(
-    given: NDArray[Any], wanted: NDArray[Any], out: FloatFormat, places: list[Any], counts: tuple[int, int]
+    given: NDArray[Any], wanted: NDArray[Any], out: FloatFormat, places: list[Any], counts: tuple[int, ...]
 ) -> str:
-    wrong, outside = counts
+    wrong, outside, weak, strong = counts
     if not wrong:
         return f"all {given.size:,} elements have the model's bits"
     lines = [f"{wrong:,} of {given.size:,} elements differ from the model, {outside:,} beyond the bound of any order:"]
@@ -223,4 +185,7 @@ def _text(
         )
     if wrong > len(places):
         lines.append(f"    and {wrong - len(places):,} more")
+    if weak:
+        blind = "" if strong else _BLIND
+        lines.append(f"of {weak:,} elements the bound holds 0, too, though their exact sum is not 0{blind}")
     return "\n".join(lines)
