@@ -216,9 +216,8 @@ def _least_of_one_sign(sizes: Any, terms: int, kinds: list[_Sums], hidden: Any) 
 
 def _alignments(a: Any, b: Any, rule: Machine | None, operand: FloatFormat) -> Any:
     """Return Z: the powers of two at which products with a subnormal factor or a zero are aligned, added up."""
-    shape = np.broadcast_shapes(a[..., :, :1].shape, b[..., :1, :].shape)
     if not isinstance(rule, Accumulator):
-        return np.zeros(shape)
+        return 0.0
     of_zero = 0.0 if rule.zero_exponent is None else 2.0**rule.zero_exponent
     (x, hidden_x), (y, hidden_y) = (_scales(each, operand, of_zero) for each in (a, b))
     hidden = (x * hidden_x) @ y + x @ (y * hidden_y)

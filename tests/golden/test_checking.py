@@ -234,6 +234,15 @@ def test_check_of_a_long_sum_of_zeros_accepts_a_zero_of_the_other_sign():
     assert (checked.wrong, checked.outside) == (1, 0)
 
 
+@pytest.mark.parametrize("name", [0, 1, 2, "nvidia_hopper", "amd_cdna2"])
+def test_check_of_sums_of_nothing_accepts_zero_alone(name):
+    model, fmt = model_of(name)
+    a, b = np.zeros((3, 2, 0), np.uint16), np.zeros((0, 4), np.uint16)
+    result = golden.matmul(a, b, operand=fmt, reduction=model)
+    assert check(result, a, b, like=model, operand=fmt).exact
+    assert check(result + result.dtype.type(1), a, b, like=model, operand=fmt).outside == 24
+
+
 def drawn(random, fmt, kind, shape):
     """Return codes of hard operands, most of them finite."""
     if kind == "codes":
