@@ -112,10 +112,6 @@ class Examples:
         """Return these examples, compared as if +0 and -0 were the same."""
         return _EqualZeros(self.asked, self.results, self.operand, self.out)
 
-    def given(self, probe: Probe) -> NDArray[Any]:
-        """Return the device's results of a product that is among the examples."""
-        return self.results[self.asked.index(probe)]
-
     def failing(self, model: Model, *, rows: int) -> Examples:
         """Return some sums of a column that the model computes otherwise: a few of each of two products."""
         asked, results = [], []

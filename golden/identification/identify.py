@@ -192,8 +192,8 @@ def concluded(
 
 def _judged(model: Any, others: Examples, device: Device | None) -> tuple[int, Difference | None]:
     """Return how many sums that did not choose the model are equal, and the first difference."""
-    for probe in others.asked:
-        wrong = difference(model, probe, others, device)
+    for probe, result in zip(others.asked, others.results, strict=True):
+        wrong = difference(model, probe, result, others, device)
         if wrong is not None:
             return 0, wrong
     return others.count, None

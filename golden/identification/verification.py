@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from golden.identification.consistency import shaped_probe
 from golden.identification.device import Device
@@ -66,7 +67,7 @@ def verified(
         else:
             probe = _shaped(random, examples, device, verify, verify - done, turn)
             shaped += len(probe.a) * probe.b.shape[1]
-        found = difference(model, probe, examples, device)
+        found = difference(model, probe, examples.plain(device.product(probe)), examples, device)
         if found is not None:
             return done, found
         turn += 1
@@ -90,9 +91,10 @@ def _shaped(
     return shaped_probe(random, examples.operand, shape, turn % KINDS)
 
 
-def difference(model: Any, probe: Probe, examples: Examples, device: Device | None) -> Difference | None:
-    """Return the first sum of a product that the model computes otherwise than the device, which is asked again."""
-    result = examples.given(probe) if device is None else examples.plain(device.product(probe))
+def difference(
+    model: Any, probe: Probe, result: NDArray[Any], examples: Examples, device: Device | None
+) -> Difference | None:
+    """Return the first sum of a product that the model computes otherwise than the device, which then gives it again."""
     wrong = np.argwhere(examples.computed(probe, model) != result)
     if not len(wrong):
         return None
