@@ -94,7 +94,7 @@ def _shaped(
 def difference(
     model: Any, probe: Probe, result: NDArray[Any], examples: Examples, device: Device | None
 ) -> Difference | None:
-    """Return the first sum of a product that the model computes otherwise than the device, which then gives it again."""
+    """Return the first sum of a product that the model computes otherwise; the device is then asked for it again."""
     wrong = np.argwhere(examples.computed(probe, model) != result)
     if not len(wrong):
         return None
