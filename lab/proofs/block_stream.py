@@ -147,7 +147,7 @@ class _Size:
 #: Takes a unit's size, its netlist and a block's netlist; returns a formula with a solution if a claim fails.
 Formula = Callable[[_Size, Netlist, Netlist], str]
 
-_SIZES = (_Size(1, 2), _Size(2, 1), _Size(1, 2, has_numbers=True))
+_SIZES = (_Size(1, 2), _Size(2, 1), _Size(1, 1, has_numbers=True))
 
 
 def block_stream_proofs() -> Iterator[Proof]:
