@@ -19,9 +19,10 @@ from golden.accumulator import Accumulator, FusedSum
 from golden.arrays.conversion import encode
 from golden.formats import FloatFormat
 from golden.identification.device import Device
-from golden.identification.fit import MOST_STAGES, Candidate, Examples, nearest, operand_bits, variations
+from golden.identification.fit import Candidate, Examples, nearest, operand_bits, variations
 from golden.identification.probes import Probe
 from golden.identification.survivors import dissected
+from golden.kernels.accumulators import serves
 
 __all__ = ["Search", "sparse_probe"]
 
@@ -142,22 +143,25 @@ class Search:
         if self._known is None:
             trees = dissected(self.device.product, self.operand, self.out)
             rules = (replace(tree, operand_bits=operand_bits(examples)) for tree in trees)
-            climbed = (self._climbed(each) or self._climbed(_with_stages(each)) for each in rules)
-            starts: Iterable[Accumulator] = (each for each in climbed if each is not None)
+            starts: Iterable[Accumulator] = filter(None, map(self._climbed_or_wider, rules))
         else:
             starts = self._known
         best: Candidate | None = None
         for start in starts:
             found = _completed(examples, start)
             if found.share < 1.0:  # a part that single terms and few do not show
-                wider = _completed(examples, _with_stages(start))
-                found = max(found, wider, key=lambda each: each.share)
+                wider = [_completed(examples, each) for each in _with_stages(start)]
+                found = max(found, *wider, key=lambda each: each.share) if wider else found
             if best is None or found.share > best.share:
                 best = found
             if best.share == 1.0:
                 break
         self._known = [] if best is None else [best.model]  # type: ignore[list-item]  # starts are accumulators
         return best
+
+    def _climbed_or_wider(self, rule: Accumulator) -> Accumulator | None:
+        """Improve a rule, or if that fails the rule with more stages."""
+        return next(filter(None, map(self._climbed, [rule, *_with_stages(rule)])), None)
 
     def _climbed(self, rule: Accumulator) -> Accumulator | None:
         """Improve a rule on single terms, then on sums within a block from the inner nodes on, then on any."""
@@ -177,11 +181,12 @@ class Search:
         return _Near(asked, [self.device.product(each) for each in asked], self.operand, self.out)
 
 
-def _with_stages(rule: Accumulator) -> Accumulator:
+def _with_stages(rule: Accumulator) -> list[Accumulator]:
     """Return a rule with a stage of single terms before, between and behind its stages; each keeps 40 bits of them.
 
-    A rule that would then have too many stages stays as it is.
+    There is none where kernels do not serve so many stages: NumPy takes a hundred times as long.
     """
     one = FusedSum(1, 40, rounding=None)
     stages = [one, *(each for stage in rule.stages for each in (stage, one))]
-    return replace(rule, stages=tuple(stages)) if len(stages) <= MOST_STAGES else rule
+    wider = replace(rule, stages=tuple(stages))
+    return [wider] if serves(wider) else []

@@ -16,6 +16,7 @@ from golden.arrays.products import matmul
 from golden.formats import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat
 from golden.identification.disclosure import disclosures
 from golden.identification.probes import Probe
+from golden.kernels.accumulators import serves
 from golden.presets import accumulators
 from golden.reduction import Reduction
 from golden.rounding import SUBNORMALS, Rounding
@@ -40,8 +41,6 @@ _ROUNDS, _FAILING = 12, 12
 _SCREENED = (2, 8, 33, 130)
 # A model must compute this one product before it is judged on others.
 _FIRST_LENGTH, _FIRST_ROWS = 33, 64
-# Kernels compute no longer rules, and NumPy takes a hundred times as long.
-MOST_STAGES = 8
 _MODES = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
 _CUTS = (Rounding.TOWARD_ZERO, Rounding.DOWN, Rounding.TO_ODD)
 _ROUNDINGS = (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO, Rounding.TO_ODD, None)
@@ -265,22 +264,17 @@ def _sums(spec: FusedSum, *, is_join: bool, joint: bool) -> Iterator[FusedSum]:
             continue
 
 
-def _fits(mode: Rounding | None, result: FloatFormat) -> bool:
-    """Return whether a join may round to this format in this mode."""
-    return mode is not Rounding.NEAREST_EVEN or result in (FP32, FP16)
-
-
 def variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
-    """Return groups of rules that differ from this one in one part."""
+    """Return groups of rules that differ from this one in one part, or in two; kernels serve all of them."""
 
-    def changed(name: str, values: Iterable[Any]) -> list[Accumulator]:
+    def changed(name: str, values: Iterable[Any], of: Any = rule) -> list[Any]:
         made = []
         for value in values:
             try:
-                made.append(replace(rule, **{name: value}))
+                made.append(replace(of, **{name: value}))
             except ValueError:
                 continue
-        return made
+        return [each for each in made if not isinstance(each, Accumulator) or serves(each)]
 
     yield changed("flush", ("none", "signed", "positive"))
     yield changed("join", _sums(rule.join, is_join=True, joint=joint))
@@ -291,8 +285,8 @@ def variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
         )
     yield changed("total_fraction_bits", _BITS)
     if joint:
-        roundings = [replace(rule.join, rounding=mode) for mode in _ROUNDINGS[:3] if _fits(mode, rule.join.result)]
-        yield [replace(rule, join=join, total_fraction_bits=bits) for join in roundings for bits in _BITS]
+        rounded = changed("join", changed("rounding", _ROUNDINGS[:3], of=rule.join))
+        yield [each for other in rounded for each in changed("total_fraction_bits", _BITS, of=other)]
     near = () if rule.zero_exponent is None else range(rule.zero_exponent - 7, rule.zero_exponent + 8)
     yield changed("zero_exponent", (None, *range(-300, 257, 8), *near))
     around = range(rule.zero_total_exponent - 7, rule.zero_total_exponent + 8)
@@ -302,7 +296,7 @@ def variations(rule: Accumulator, joint: bool) -> Iterator[list[Accumulator]]:
     yield changed("depth", (None, *(rule.block * n for n in range(1, 33))))
     yield changed("promote_every", (None, *(rule.block * n for n in range(1, 33)), rule.promote_every))
     one = [FusedSum(1, chain=True), FusedSum(1, rounding="to_odd"), FusedSum(1, rounding="toward_zero")]
-    places = range(len(rule.stages) + 1 if len(rule.stages) < MOST_STAGES else 0)
+    places = range(len(rule.stages) + 1)
     yield changed(
         "stages",
         [

@@ -9,10 +9,10 @@ import golden
 from golden import Accumulator, FusedSum
 from golden.identification.climb import Search, sparse_probe
 from golden.identification.device import Device
-from golden.identification.fit import MOST_STAGES, Examples, variations
+from golden.identification.fit import Examples, variations
 from golden.identification.probes import Probe, probes
 from golden.identification.survivors import dissected
-from golden.kernels.accumulators import serves
+from golden.kernels.accumulators import _MOST_STAGES, serves
 
 ORDER = (7, 2, 9, 0, 4, 11, 1, 3, 10, 5, 8, 6)
 TO_ODD = {"rounding": "to_odd"}
@@ -73,13 +73,13 @@ def test_sparse_probe_of_one_node_has_its_terms_alone(blocks):
             assert any(set(places) <= group for group in groups(RULE, 3))
 
 
-@pytest.mark.parametrize("count", [MOST_STAGES - 1, MOST_STAGES])
+@pytest.mark.parametrize("count", [_MOST_STAGES - 1, _MOST_STAGES])
 def test_variations_of_a_rule_with_the_most_stages_are_served_by_the_kernels(count):
     rule = replace(RULE, stages=(FusedSum(1, chain=True),) * (count - 2) + RULE.stages)
     made = [each for joint in (False, True) for group in variations(rule, joint) for each in group]
-    assert max(len(each.stages) for each in made) == MOST_STAGES
+    assert max(len(each.stages) for each in made) == _MOST_STAGES
     assert all(map(serves, made))
-    assert not serves(replace(rule, stages=(FusedSum(1, chain=True),) * (MOST_STAGES - 1) + RULE.stages))
+    assert not serves(replace(rule, stages=(FusedSum(1, chain=True),) * (_MOST_STAGES - 1) + RULE.stages))
 
 
 def test_search_of_a_device_of_the_family_computes_its_sums_and_that_of_another_does_not():
