@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,6 +190,7 @@ class Device:
     memory: Region = field(init=False)
     _written: dict[str, int] = field(default_factory=dict)
     _tag: int = 0
+    _is_unsure: bool = False
 
     def __post_init__(self) -> None:
         self.features, self.memory = describe(self.fields), self.transport.memory
@@ -228,23 +230,32 @@ class Device:
         EngineStuck
             If it makes no progress.
         """
-        for register in _COMMAND:
-            word = command.get(register.name, 0)
-            if self._written.get(register.name) != word:
-                self.transport.write(register.address, word)
-                self._written[register.name] = word
-        self._tag = (self._tag + 1) % _TAGS
-        self.write("SUBMIT", tag=self._tag)
+        if self._is_unsure:  # the last command ended without an answer, and so did the reset after it
+            self._stop()
+        self._is_unsure = True
         try:
+            self._submit(command)
             result = self._result(note)
         except BaseException:  # Ctrl-C, too: the engine must not write into memory that others take
-            self._stop()
+            with suppress(TransportError):  # the next command tries it again
+                self._stop()
             raise
         if result["tag"] != self._tag:
             raise TransportError(f"RESULT: got tag {result['tag']}, must be {self._tag}: somebody else uses the engine")
+        self._is_unsure = False
         if result["error"]:
             raise CommandFailed(result["error"])
         return result["flags"]
+
+    def _submit(self, command: dict[str, int]) -> None:
+        """Write the registers that differ from those of the last command, and submit."""
+        for register in _COMMAND:
+            word = command.get(register.name, 0)
+            if self._written.pop(register.name, None) != word:  # unknown until the write is answered
+                self.transport.write(register.address, word)
+            self._written[register.name] = word
+        self._tag = (self._tag + 1) % _TAGS
+        self.write("SUBMIT", tag=self._tag)
 
     def _result(self, note: Callable[[], Any]) -> dict[str, int]:
         """Wait for the result; remove it."""
@@ -270,6 +281,7 @@ class Device:
         self.write("CONTROL", reset=1)
         self._until_idle()
         self.write("INTERRUPT", enable=1)
+        self._is_unsure = False
 
     def _until_idle(self) -> None:
         begin = time.monotonic()

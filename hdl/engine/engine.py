@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -66,6 +67,7 @@ class Engine:
     def __init__(self, transport: Transport, *, patience: float = 10.0) -> None:
         self._transport = transport
         self._device = Device(transport, patience)
+        self._lock = Lock()  # registers and memory hold one product
         self.flags = Flag(0)
 
     @classmethod
@@ -244,8 +246,9 @@ class Engine:
         return self._multiplied(product, given, totals)
 
     def _multiplied(self, product: Product, given: Operands, totals: NDArray[Any] | None) -> NDArray[Any]:
-        found, flags = multiply(self._device, product, given, totals)
-        self.flags = Flag(flags)
+        with self._lock:
+            found, flags = multiply(self._device, product, given, totals)
+            self.flags = Flag(flags)
         return found
 
     def obstacle(self, request: RequestLike) -> str | None:

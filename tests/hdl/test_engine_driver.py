@@ -1,12 +1,14 @@
 """The driver without hardware: a double obeys the registers' protocol, and golden computes behind it."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import golden
 from golden import BF16, CBFLOAT16, FP16, FP32, Flag, Reduction
 from hdl.engine import CommandFailed, Engine, EngineStuck, TransportError
-from hdl.matrix_engine.registers import EngineError, Initial
+from hdl.matrix_engine.registers import EngineError, Initial, register_named
 
 from .engine_double import Double
 
@@ -310,3 +312,57 @@ def test_counters_count_until_they_are_cleared_and_the_connection_ends():
         engine.clear_counters()
         assert engine.counters()["beats"] == 0
     assert double.closed
+
+
+class Lossy(Double):
+    """A double whose answer to the next write of one register is lost, after the write has taken effect."""
+
+    lost = None
+
+    def write(self, address, value):
+        super().write(address, value)
+        if address == self.lost:
+            self.lost = None
+            raise TransportError("lost")
+
+
+@pytest.mark.parametrize("register", ["CHUNK", "K", "OPTIONS", "SUBMIT"])
+def test_product_after_a_lost_answer_to_a_write_has_goldens_bits(register):
+    double = Lossy()
+    engine = Engine(double)
+    a, b = codes((4, 64)), codes((64, 4), 2)
+    engine.matmul(a, b, operand=CBFLOAT16)
+    double.lost = register_named(register).address
+    with pytest.raises(TransportError, match="lost"):
+        engine.matmul(a[:, :32], b[:32], operand=CBFLOAT16, level=2, chunk=16)
+    assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+
+
+def test_product_after_a_reset_that_also_failed_resets_again_and_has_goldens_bits():
+    double = Lossy()
+    engine = Engine(double)
+    a, b = codes((4, 64)), codes((64, 4), 2)
+    submit, control = (register_named(name).address for name in ("SUBMIT", "CONTROL"))
+    double.lost, write = submit, double.write
+
+    def failing(address, value):
+        if address == control:
+            raise TransportError("lost, too")
+        write(address, value)
+
+    double.write = failing
+    with pytest.raises(TransportError, match=r"^lost$"):
+        engine.matmul(a, b, operand=CBFLOAT16)
+    double.write = write
+    assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+
+
+def test_products_of_two_threads_have_goldens_bits():
+    engine, _ = engine_with()
+
+    def product(seed):
+        a, b = codes((12, 60), seed), codes((60, 12), seed + 100)
+        return (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(product, range(40)))
