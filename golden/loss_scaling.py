@@ -228,7 +228,14 @@ class DynamicLossScale:
             The state that the step was made in.
         finite : bool
             Whether the fp32 L2 norm of all unscaled gradients was below infinity.
+
+        Raises
+        ------
+        TypeError
+            If `state` is not a state.
         """
+        if not isinstance(state, LossScaleState):
+            raise TypeError(f"state: got {state!r}, must be a LossScaleState; start() returns the first one")
         scale, steps = state.loss_scale, state.steps_since_rescale + 1
         overflows = state.overflows_since_rescale + (not finite)
         in_a_row = 0 if finite else state.overflows_in_a_row + 1

@@ -387,12 +387,26 @@ def reduction_of(**keywords: Unpack[ReductionKeywords]) -> Reduction:
         If a keyword has the wrong type or is out of range, naming it.
     """
     whole = keywords.get("reduction")
+    if isinstance(whole, Reduction | Machine):
+        _refuse_beside(whole, keywords.get("level", 1), keywords.get("chunk", DEFAULT_CHUNK))
     if isinstance(whole, Reduction) and whole.operand is not None and all(keywords.get(x) is None for x in _PARTS):
         return whole
     try:
-        return _built(**keywords)
+        # Presets of equal rules are equal; an error names the one that was given.
+        machine = whole.provenance.machine if isinstance(whole, Machine) else None
+        return _built(**keywords, machine=machine)
     except TypeError:  # an argument without a hash raises it, too
         return _build(**keywords)
+
+
+def _refuse_beside(whole: Reduction | Machine, level: int = 1, chunk: int | None = DEFAULT_CHUNK) -> None:
+    own = whole.chunk if isinstance(whole, Reduction) else None
+    for argument, given, agreed in (("level", level, (1,)), ("chunk", chunk, (DEFAULT_CHUNK, own))):
+        if given not in agreed:
+            raise ValueError(
+                f"{argument}: got {given!r}, must be left out beside reduction={str(whole)!r}; "
+                "Reduction.for_level makes a reduction of a level and a chunk"
+            )
 
 
 #: The keywords that change a part of a reduction.

@@ -57,9 +57,9 @@ def dot(
     chunk : int or None
         Products in a chunk; None is one chunk of any length.
     reduction : Reduction or Accumulator, optional
-        In place of `level` and `chunk`. It may carry all that the other keywords say; a keyword that is given takes the
-        place of that part. An accumulator of another machine, one of `golden.accumulators`, takes operands of its
-        width, rounds in its own way and has no flags.
+        In place of `level` and `chunk`, which are refused beside it unless they agree. It may carry all that the other
+        keywords say; a keyword that is given takes the place of that part. An accumulator of another machine, one of
+        `golden.accumulators`, takes operands of its width, rounds in its own way and has no flags.
     initial : unsigned array or int, optional
         Codes in the outer format from which the total starts, +0 unless given; it broadcasts to the result.
     out : FloatFormat or str, optional

@@ -202,7 +202,7 @@ def _judged(model: Any, others: Examples, device: Device | None) -> tuple[int, D
 def _unsteady(model: Any, examples: Examples, device: Device) -> Finding:
     """Return what differs where a sum by itself is the model's, and was another one in a product."""
     wrong = _judged(model, examples, device)[1]
-    return (wrong.finding if wrong else None) or Finding("The same call does not repeat its results.")
+    return (wrong.finding if wrong else None) or Finding("Results do not repeat.")
 
 
 def _added_last(every: Examples, order: Order | None, search: Search | None, initial: FloatFormat) -> list[Finding]:

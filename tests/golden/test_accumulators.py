@@ -212,6 +212,15 @@ def test_tensor_core_of_hopper_cuts_what_it_cannot_align():
         assert reference.dot([one, small[kept[0]]], [one, small[kept[1]] ^ 0x8000], **options)[0] == result
 
 
+def test_presets_of_equal_rules_are_refused_under_their_own_names():
+    ones = np.full(4, 0x3C00, np.uint16)
+    equal = [preset for preset in accumulators.values() if list(accumulators.values()).count(preset) > 1]
+    assert len(equal) >= 6
+    for preset in equal:
+        with pytest.raises(ValueError, match=re.escape(f"the flags of {preset.provenance.machine} are not modelled")):
+            golden.dot(ones, ones, operand=FP16, reduction=preset, return_flags=True)
+
+
 def test_what_a_machine_has_not_is_refused_with_the_reason():
     hopper = accumulators["nvidia_hopper"]
     ones = np.full(4, 0x3F80, np.uint16)

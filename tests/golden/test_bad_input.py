@@ -12,6 +12,7 @@ from golden import (
     FloatFormat,
     Reduction,
     Rounding,
+    accumulators,
     convert,
     decode,
     dot,
@@ -89,6 +90,7 @@ BAD_CODES = [
     (np.array([1, 0x10000], np.uint32), ValueError, r"got code 0x10000, must be 0 to 0xffff for cbfloat16"),
     ([0, 0x12345], ValueError, r"got code 0x12345, must be 0 to 0xffff for cbfloat16"),
     ([0, -1], ValueError, r"got code -0x1, must be 0 to 0xffff for cbfloat16"),
+    ([0, 2**64], ValueError, r"got code 0x10000000000000000, must be 0 to 0xffff for cbfloat16"),
 ]
 
 
@@ -159,6 +161,26 @@ def test_reduction_of_wrong_types_raises_naming_them():
     expect_refusal(ValueError, r"chunk: got 0, must be at least 1", Reduction, FP32, 0, FP32)
     by_name = r"operand: got 'cb16', must be a FloatFormat; golden.format_named\('cb16'\) returns one by its name"
     expect_refusal(TypeError, by_name, Reduction.for_level, 1, "cb16")
+
+
+@pytest.mark.parametrize("function", [dot, matmul])
+@pytest.mark.parametrize("operand", [None, CBFLOAT16])
+def test_level_or_chunk_that_differs_from_the_reductions_is_refused(function, operand):
+    whole = Reduction(CBFLOAT16, 8, FP32, operand=operand)
+    options = {"operand": CBFLOAT16, "reduction": whole}
+    for argument, given in (("chunk", 1), ("chunk", None), ("chunk", "junk"), ("level", 0)):
+        said = rf"^{argument}: got {given!r}, must be left out beside reduction='.*chunk=8 .*'; Reduction.for_level"
+        expect_refusal(ValueError, said, function, SQUARE, SQUARE, **options, **{argument: given})
+    expect_refusal(
+        ValueError,
+        "^chunk: got 8",
+        function,
+        SQUARE,
+        SQUARE,
+        **options | {"reduction": accumulators["amd_cdna2"]},
+        chunk=8,
+    )
+    assert function(SQUARE, SQUARE, **options, chunk=8).tolist() == function(SQUARE, SQUARE, **options).tolist()
 
 
 def test_shapes_that_do_not_fit_raise_naming_them():

@@ -245,3 +245,8 @@ def test_state_of_a_checkpoint_has_overflows_in_a_row_with_hysteresis_only():
 def test_state_with_a_value_that_is_not_possible_is_refused_by_name(name, value, words):
     with pytest.raises(ValueError, match=words):
         LossScaleState(np.float32(8), np.float32(8)).with_values({name: value})
+
+
+def test_step_from_anything_but_a_state_is_refused_by_name():
+    with pytest.raises(TypeError, match=r"^state: got 5, must be a LossScaleState; start\(\) returns the first one"):
+        DynamicLossScale.for_format("cbfloat16").next(5, finite=True)
