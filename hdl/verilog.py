@@ -20,6 +20,11 @@ __all__ = ["KEYWORDS", "to_verilog"]
 #: A field without bits, such as the format in a unit with a single one, becomes the declaration of an unused wire.
 _EMPTY_WIRE = re.compile(r"^ *wire \[-1:0\] \S+ ?;\n", re.MULTILINE)
 
+#: Yosys declares a variable in a module and reads it in processes, which simulators then evaluate at time 0.
+_STARTS = re.compile(r"^  reg (\\\$auto\$\S+ ) = 0;\n", re.MULTILINE)
+#: A process of one assignment, which does not read that variable.
+_ASSIGNMENT = re.compile(r"^  always @\*\n    (.*;)\n", re.MULTILINE)
+
 
 def to_verilog(unit: wiring.Component, name: str) -> str:
     """Return the Verilog of a unit, as one self-contained text.
@@ -49,7 +54,23 @@ def to_verilog(unit: wiring.Component, name: str) -> str:
     from amaranth.back import verilog
 
     text = verilog.convert(unit, name=name, emit_src=False, strip_internal_attrs=True)
-    return _header(unit, name) + _EMPTY_WIRE.sub("", text)
+    return _header(unit, name) + _started(_EMPTY_WIRE.sub("", text))
+
+
+def _started(text: str) -> str:
+    """Return Verilog whose logic is also evaluated at time 0 by a simulator of SystemVerilog.
+
+    There, a declaration with a value is no event. A delayed assignment is one, when all processes wait for it.
+    """
+    modules = []
+    for module in re.split(r"^(?=module )", text, flags=re.MULTILINE):
+        if variable := _STARTS.search(module):
+            module = _STARTS.sub("", module).replace(variable[1], r"\$start ")
+        module = _ASSIGNMENT.sub(r"  always @* begin\n    if (\\$start ) begin end\n    \1\n  end\n", module)
+        if r"\$start " in module:
+            module = module.replace(";\n", ";\n  reg \\$start ; initial \\$start <= 0;\n", 1)
+        modules.append(module)
+    return "".join(modules)
 
 
 def _header(unit: wiring.Component, name: str) -> str:
@@ -69,7 +90,8 @@ def _header(unit: wiring.Component, name: str) -> str:
         rows += _port_rows(port, member, notes.get(port, ""))
     width = max(len(row[0]) for row in rows)
     lines += [f"  {port:<{width}}  {direction:<6}  {meaning}".rstrip() for port, direction, meaning in rows]
-    lines += ["", "A transfer takes place on a rising edge with valid and ready both high."]
+    lines += ["", "A transfer takes place on a rising edge with valid and ready both high.", ""]
+    lines += ["verilator lint_off INITIALDLY"]
     return "".join(f"// {line}".rstrip() + "\n" for line in lines)
 
 

@@ -68,12 +68,15 @@ def as_flag(given: bool, argument: str) -> bool:
     return bool(given)
 
 
+def _has_ints(given: NDArray[Any]) -> bool:
+    """Return whether all elements are ints; NumPy makes objects of ints beyond 64 bits."""
+    return given.dtype.kind in "iu" or (given.dtype.kind == "O" and all(type(each) is int for each in given.flat))
+
+
 def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
     """Accept an unsigned array, or Python ints, whose codes fit the format."""
     given, wanted = as_array(codes, argument), code_dtype(fmt)
-    from_python = not isinstance(codes, (np.ndarray, np.generic)) and given.dtype.kind in "iu"
-    if given.dtype.kind == "O" and (longest := _longest_int(given)) is not None:  # NumPy has ints of 64 bits
-        raise ValueError(f"{argument}: got code {longest:#x}, must be 0 to {(1 << fmt.width) - 1:#x} for {fmt}")
+    from_python = not isinstance(codes, (np.ndarray, np.generic)) and _has_ints(given)
     if given.size == 0 and not isinstance(codes, np.ndarray):
         given, from_python = given.astype(wanted), True
     if given.dtype.kind != "u" and not from_python:
@@ -87,12 +90,6 @@ def as_codes(codes: ArrayLike, fmt: FloatFormat, argument: str) -> NDArray[Any]:
             worst = int(given[outside].flat[0])
             raise ValueError(f"{argument}: got code {worst:#x}, must be 0 to {(1 << fmt.width) - 1:#x} for {fmt}")
     return given.astype(wanted, copy=False)
-
-
-def _longest_int(given: NDArray[Any]) -> int | None:
-    """Return the int of the largest magnitude; None where something else is among the objects."""
-    are_ints = all(isinstance(each, int | np.integer) for each in given.flat)
-    return max(map(int, given.flat), key=abs) if are_ints and given.size else None
 
 
 def as_floats(values: ArrayLike, argument: str) -> NDArray[np.float32] | NDArray[np.float64]:

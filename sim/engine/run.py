@@ -17,9 +17,7 @@ from tools.yosys import loaded_yosys
 __all__ = ["results_compared", "simulate_engine"]
 
 _TOP = "matrix_engine"
-#: cocotb asks for the rules of SystemVerilog. With these, Icarus sets the initial values of registers before it watches
-#: for changes, so logic that depends only on such a register stays unknown until the register changes.
-_BUILD_ARGUMENTS = {"icarus": ["-g2005"], "verilator": ["-Wno-fatal"]}
+_BUILD_ARGUMENTS = {"icarus": [], "verilator": ["-Wno-fatal"]}
 
 
 def simulate_engine(
