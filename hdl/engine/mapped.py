@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from hdl.engine.transport import Region, TransportError
+from hdl.engine.transport import Region, TransportError, closed
 from hdl.matrix_engine.registers import ADDRESS_BITS
 
 __all__ = ["Mapped"]
@@ -75,16 +75,20 @@ class Mapped:
         return mapped, offset - begin
 
     def read(self, address: int) -> int:
+        self._check_open()
         return int(self._registers[address // 4])
 
     def write(self, address: int, value: int) -> None:
+        self._check_open()
         self._registers[address // 4] = value
 
     def read_memory(self, address: int, length: int) -> bytes:
+        self._check_open()
         begin = self._at + address - self.memory.base
         return self._memory[begin : begin + length]
 
     def write_memory(self, address: int, content: bytes | memoryview) -> None:
+        self._check_open()
         begin = self._at + address - self.memory.base
         self._memory[begin : begin + len(content)] = content
 
@@ -92,6 +96,11 @@ class Mapped:
         time.sleep(min(seconds, _PAUSE))
 
     def close(self) -> None:
-        del self._registers  # a map with a view on it cannot be closed
-        for each in self._maps:
-            each.close()
+        if self._maps:
+            del self._registers  # a map with a view on it cannot be closed
+        while self._maps:
+            self._maps.pop().close()
+
+    def _check_open(self) -> None:
+        if not self._maps:
+            raise closed(self.name)
