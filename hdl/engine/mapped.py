@@ -35,6 +35,8 @@ class Mapped:
 
     Raises
     ------
+    ValueError
+        If an argument is out of range.
     TransportError
         If a file cannot be mapped.
     """
@@ -50,6 +52,10 @@ class Mapped:
     ) -> None:
         if offset < 0 or offset % 4:
             raise ValueError(f"offset: got {offset}, must be a multiple of 4 from 0")
+        if memory.base < 0 or memory.size < 1:
+            raise ValueError(f"memory: got {tuple(memory)}, must be an address from 0 and a size from 1, in bytes")
+        if memory_offset is not None and memory_offset < 0:
+            raise ValueError(f"memory_offset: got {memory_offset}, must be at least 0")
         self.name, self.memory = f"mapped {path}", memory
         begin = memory.base if memory_offset is None else memory_offset
         self._maps: list[mmap.mmap] = []

@@ -329,8 +329,14 @@ def test_file_that_cannot_be_mapped_is_told(tmp_path):
     short.write_bytes(bytes(300))
     with pytest.raises(TransportError, match=r"path: got .*short, of which 1048576 bytes from 0x0 on"):
         Engine.mapped(short)
-    with pytest.raises(ValueError, match="offset: got 2, must be a multiple of 4 from 0"):
-        Engine.mapped(short, offset=2)
+    for given, said in (
+        ({"offset": 2}, "offset: got 2, must be a multiple of 4 from 0"),
+        ({"memory": (-4096, 4096)}, r"memory: got \(-4096, 4096\), must be an address from 0 and a size from 1"),
+        ({"memory": (4096, -1)}, r"memory: got \(4096, -1\), must be an address from 0 and a size from 1"),
+        ({"memory_offset": -4096}, "memory_offset: got -4096, must be at least 0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Engine.mapped(short, **given)
 
 
 def test_serial_line_without_its_package_says_what_to_install(monkeypatch):
