@@ -178,8 +178,16 @@ class Device:
     patience : float
         Seconds without a product after which a command is given up.
 
+    Attributes
+    ----------
+    features : Features
+    memory : Region
+        The transport's, as far as the engine's addresses reach.
+
     Raises
     ------
+    ValueError
+        If they reach none of it.
     TransportError
         If no engine answers.
     """
@@ -193,7 +201,11 @@ class Device:
     _is_unsure: bool = False
 
     def __post_init__(self) -> None:
-        self.features, self.memory = describe(self.fields), self.transport.memory
+        self.features = describe(self.fields)
+        (base, size), end = self.transport.memory, 1 << self.features.address_bits
+        if base >= end:
+            raise ValueError(f"memory: got address {base:#x}, must be below {end:#x}, as the engine is built")
+        self.memory = Region(base, min(size, end - base))  # of which the engine reaches no more
         # Whoever had the engine before may have left results.
         self.write("CONTROL", reset=1)
         self._until_idle()
