@@ -293,6 +293,41 @@ def test_engine_that_does_nothing_is_given_up_and_reset():
     assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
 
 
+class Slow(Double):
+    """A double on which waiting takes a second, and its commands `seconds`; a cycle takes a millisecond."""
+
+    def __init__(self, monkeypatch, seconds):
+        super().__init__(delay=0)
+        self.now, self.seconds, self.until, self.hangs = 0.0, seconds, None, True
+        self.words["CYCLES"] = (1 << 32) - 500
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
+
+    def run(self, tag):
+        cycles, self.until = self.words["CYCLES"], self.now + self.seconds
+        try:
+            return super().run(tag)
+        finally:
+            self.words["CYCLES"] = cycles
+
+    def wait(self, seconds):
+        self.now += 1.0
+        self.words["CYCLES"] = (self.words["CYCLES"] + 1000 * bool(self.results)) % (1 << 32)
+        self.hangs = self.until is not None and self.now < self.until
+
+
+def test_results_without_products_may_take_the_cycles_that_they_need(monkeypatch):
+    a, b, start = codes((40, 0)), codes((0, 25)), codes((40, 25), 3, FP32)
+    double = Slow(monkeypatch, seconds=60)
+    assert (Engine(double).matmul(a, b, operand=CBFLOAT16, initial=start) == start).all()
+    double = Slow(monkeypatch, seconds=10_000)
+    with pytest.raises(EngineStuck, match="no product in 10 s"):
+        Engine(double).matmul(a, b, operand=CBFLOAT16, initial=start)
+    assert 100 <= double.now < 130
+    double = Slow(monkeypatch, seconds=60)
+    with pytest.raises(EngineStuck, match="no product in 10 s"):
+        Engine(double).matmul(codes((40, 1)), codes((1, 25)), operand=CBFLOAT16)
+
+
 def test_product_that_is_interrupted_leaves_the_engine_idle():
     engine, double = engine_with(hangs=True)
 
