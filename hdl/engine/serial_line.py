@@ -88,7 +88,7 @@ class SerialBridge:
 
     def __init__(self, line: Line, name: str = "serial line") -> None:
         self.name, self._line = name, line
-        self._is_closed, self._greeting = False, b""
+        self._is_closed, self._is_unsure, self._greeting = False, True, b""
         self._synchronise()
         magic, base, size = struct.unpack("<3I", self._greeting)
         if magic != MAGIC:
@@ -135,6 +135,7 @@ class SerialBridge:
                 self._synchronise()
             status, found = self._exchange(content, wanted)
             if status is Status.DONE:
+                self._is_unsure = False
                 return found
             # A damaged request may be refused: its check comes last.
             if status is Status.BUS_ERROR:
@@ -152,13 +153,12 @@ class SerialBridge:
                 self._line.reset_input_buffer()
             status, found = self._exchange(request(Operation.HELLO), HELLO_WORDS)
             if status is Status.DONE and found == (self._greeting or found):
-                self._greeting = found
+                self._greeting, self._is_unsure = found, False
                 return
-            self._is_unsure = True
             if left:
                 with self._failing():
                     self._line.read(_LONGEST)
-        raise self._failure(Operation.HELLO, 0, status)
+        raise self._failure(Operation.HELLO, 0, None if status is Status.DONE else status)
 
     def _failure(self, operation: Operation, address: int, status: Status | None) -> TransportError:
         return TransportError(f"{self.name}: {operation.name} at address {address:#x}: {_REASONS[status]}")
@@ -176,9 +176,7 @@ class SerialBridge:
         self._is_unsure = True  # also if Ctrl-C ends this: then the answer is still to come
         with self._failing():
             self._line.write(content)
-            status, found = self._answer(_WORD * wanted)
-        self._is_unsure = status is not Status.DONE
-        return status, found
+            return self._answer(_WORD * wanted)
 
     def _answer(self, length: int) -> tuple[Status | None, bytes]:
         """Return the status of an answer, None if none came or it is damaged, and its words."""

@@ -115,6 +115,16 @@ def test_serial_line_without_the_answer_to_a_request_gives_the_next_one_its_own_
         assert ask_next() == wanted
 
 
+def test_serial_line_whose_bridge_changes_after_a_failure_is_refused():
+    line = BridgeDouble(Double())
+    driver = SerialBridge(line)
+    line.transport.memory = Region(0x2000, 64)
+    with pytest.raises(TransportError, match="WRITE_REGISTER at address 0x0: the bus of the board answered with an"):
+        driver.write(0, 1)
+    with pytest.raises(TransportError, match="HELLO at address 0x0: no answer, or a damaged one"):
+        driver.read(0)
+
+
 def test_product_after_one_that_was_interrupted_on_a_serial_line_has_goldens_bits():
     line = LateLine(Double())
     engine = Engine(SerialBridge(line))
