@@ -36,8 +36,10 @@ targets:
     flow: lint
     flow_options:
       tool: verilator
-      # Yosys wrote the Verilog: registers have an initial value and a reset, the widths of constants are its own.
-      verilator_options: [-Wfuture-PROCASSINIT, -Wno-PROCASSINIT, -Wno-WIDTH, -Wno-UNOPTFLAT]
+      # Yosys wrote the Verilog: registers have an initial value and a reset, the widths of constants are its own, and
+      # a case that is not listed keeps the value from before. A port of the matrix engine is called interrupt.
+      verilator_options: [-Wfuture-PROCASSINIT, -Wno-PROCASSINIT, -Wno-WIDTH, -Wno-UNOPTFLAT, -Wno-CASEINCOMPLETE,
+        -Wno-SYMRSVDWORD]
     toplevel: {name}
 
   model:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from importlib.abc import InspectLoader
+from importlib.machinery import SourceFileLoader
 
 __all__ = ["check_golden"]
 
@@ -21,6 +22,8 @@ def check_golden() -> None:
     """
     spec = importlib.util.find_spec("golden")
     loader = spec.loader if spec else None
+    if spec and spec.origin and not isinstance(loader, InspectLoader):  # that of pytest, which cocotb starts
+        loader = SourceFileLoader("golden", spec.origin)
     source = loader.get_source("golden") if isinstance(loader, InspectLoader) else ""
     if source is None or '__distribution__ = "cbfloat"' in source:  # None: installed without sources
         return

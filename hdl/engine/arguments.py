@@ -95,14 +95,15 @@ def as_level(level: int, features: Features) -> int:
     return int(level)
 
 
-def as_chunk(chunk: int | None, length: int, features: Features) -> int | None:
-    """Accept a chunk; None stands for one chunk, as does a longer one than there are products."""
+def as_chunk(chunk: int | None, length: int, level: int, features: Features) -> int | None:
+    """Accept a chunk; None stands for none, at level 0, and for one chunk, as a longer one than there are products."""
     Reduction(chunk=chunk)  # its own errors
-    if chunk is None or chunk >= length:
+    if level == 0 or chunk is None or chunk >= length:
         return None
-    most = (1 << features.chunk_bits) - 1
+    most = min((1 << features.chunk_bits) - 1, features.most)
     if chunk > most:
-        raise ValueError(f"chunk: got {chunk}, must be at most {most}, as the engine is built, or None for one chunk")
+        one = ", or None for one chunk" if length <= features.most else ""
+        raise ValueError(f"chunk: got {chunk}, must be at most {most}, as the engine is built{one}")
     return int(chunk)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from golden.rounding import Rounding
@@ -63,6 +64,8 @@ class EngineStuck(RuntimeError):
 #: Between two looks at ``RESULT``, in seconds; an interrupt ends it earlier.
 _POLL = 0.05
 _COMMAND = tuple(each for each in REGISTERS if each.is_command)
+#: Cycles that a result takes at most if nothing is multiplied, some times over; where counters wrap around.
+_CYCLES, _WRAP = 100, 1 << 32
 _TAGS = 1 << register_named("SUBMIT").field("tag").width
 
 
@@ -176,10 +179,19 @@ class Device:
     ----------
     transport : Transport
     patience : float
-        Seconds without a product after which a command is given up.
+        Seconds without a product after which a command is given up. One that only writes initial values has more time,
+        as many cycles as its results need.
+
+    Attributes
+    ----------
+    features : Features
+    memory : Region
+        The transport's, as far as the engine's addresses reach.
 
     Raises
     ------
+    ValueError
+        If they reach none of it.
     TransportError
         If no engine answers.
     """
@@ -193,7 +205,11 @@ class Device:
     _is_unsure: bool = False
 
     def __post_init__(self) -> None:
-        self.features, self.memory = describe(self.fields), self.transport.memory
+        self.features = describe(self.fields)
+        (base, size), end = self.transport.memory, 1 << self.features.address_bits
+        if base >= end:
+            raise ValueError(f"memory: got address {base:#x}, must be below {end:#x}, as the engine is built")
+        self.memory = Region(base, min(size, end - base))  # of which the engine reaches no more
         # Whoever had the engine before may have left results.
         self.write("CONTROL", reset=1)
         self._until_idle()
@@ -235,7 +251,8 @@ class Device:
         self._is_unsure = True
         try:
             self._submit(command)
-            result = self._result(note)
+            sizes = (command.get(name, 0) for name in ("BATCHES", "M", "N"))
+            result = self._result(note, 0 if command.get("K") else _CYCLES * prod(sizes))
         except BaseException:  # Ctrl-C, too: the engine must not write into memory that others take
             with suppress(TransportError):  # the next command tries it again
                 self._stop()
@@ -257,17 +274,21 @@ class Device:
         self._tag = (self._tag + 1) % _TAGS
         self.write("SUBMIT", tag=self._tag)
 
-    def _result(self, note: Callable[[], Any]) -> dict[str, int]:
-        """Wait for the result; remove it."""
-        seen, since = -1, time.monotonic()
+    def _result(self, note: Callable[[], Any], without: int) -> dict[str, int]:
+        """Wait for the result; remove it. The first so many cycles are progress without products."""
+        seen, since = (-1, 0), time.monotonic()
+        passed, last = 0, self.value("CYCLES") if without else 0
         while True:
             result = self.fields("RESULT")
             if result["valid"]:
                 self.transport.write(register_named("RESULT").address, 0)
                 return result
-            products = self.value("PRODUCTS")
-            if products != seen:
-                seen, since = products, time.monotonic()
+            if without:
+                now = self.value("CYCLES")
+                passed, last = passed + (now - last) % _WRAP, now
+            progress = self.value("PRODUCTS"), min(passed, without)
+            if progress != seen:
+                seen, since = progress, time.monotonic()
             elif time.monotonic() - since > self.patience:
                 raise EngineStuck(
                     f"no product in {self.patience:g} s; STATUS: {self.fields('STATUS')}; is its memory there?"

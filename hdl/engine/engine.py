@@ -117,7 +117,7 @@ class Engine:
         port : str
             Name of the port, such as ``/dev/ttyUSB0``.
         baud : int
-            Bits a second on the line.
+            Bits a second on the line, at least 1.
         patience : float
             As of the class.
 
@@ -125,6 +125,8 @@ class Engine:
         ------
         ModuleNotFoundError
             Without pyserial.
+        ValueError
+            If `baud` is below 1.
         TransportError
             If the port cannot be opened, or nothing answers there.
         """
@@ -162,7 +164,7 @@ class Engine:
         Raises
         ------
         ValueError
-            If `offset` is not a multiple of 4.
+            If `offset` is not a multiple of 4, or if `memory` or `memory_offset` is out of range.
         TransportError
             If a file cannot be mapped, or no engine answers.
         """
@@ -241,7 +243,7 @@ class Engine:
             allowed = ", ".join(dict.fromkeys((*(() if result == outer else (outer.name,)), *features.results)))
             raise ValueError(f"out: got {result}, must be one of {allowed}, as the engine is built")
         totals = None if initial is None else as_totals(initial, outer, shape, features)
-        runs = None if level == 0 else as_chunk(chunk, given.length, features)
+        runs = as_chunk(chunk, given.length, level, features)
         product = Product(fmt, level, runs, mode, outer, result, is_converted)
         return self._multiplied(product, given, totals)
 

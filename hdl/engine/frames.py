@@ -32,8 +32,8 @@ be written as they come: the host sends such a request again. The host never rep
 Within a request the bridge waits at most `SILENCE` seconds for a byte; then it forgets the request, without an answer.
 A request with an unknown operation, a count that is not allowed or an address that is no multiple of 4 is answered with
 ``REFUSED`` as soon as its first 7 bytes have come; the bridge then ignores what comes until there has been such a
-silence. After any error the host stays silent for longer than that. An error of a bus within an answer that has begun
-makes the check of the answer wrong.
+silence. After any error the host stays silent for longer than that; then it sends ``HELLO`` until the very answer to it
+comes. An error of a bus within an answer that has begun makes the check of the answer wrong.
 """
 
 from __future__ import annotations

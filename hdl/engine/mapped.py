@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from hdl.engine.transport import Region, TransportError
+from hdl.engine.transport import Region, TransportError, closed
 from hdl.matrix_engine.registers import ADDRESS_BITS
 
 __all__ = ["Mapped"]
@@ -35,6 +35,8 @@ class Mapped:
 
     Raises
     ------
+    ValueError
+        If an argument is out of range.
     TransportError
         If a file cannot be mapped.
     """
@@ -50,6 +52,10 @@ class Mapped:
     ) -> None:
         if offset < 0 or offset % 4:
             raise ValueError(f"offset: got {offset}, must be a multiple of 4 from 0")
+        if memory.base < 0 or memory.size < 1:
+            raise ValueError(f"memory: got {tuple(memory)}, must be an address from 0 and a size from 1, in bytes")
+        if memory_offset is not None and memory_offset < 0:
+            raise ValueError(f"memory_offset: got {memory_offset}, must be at least 0")
         self.name, self.memory = f"mapped {path}", memory
         begin = memory.base if memory_offset is None else memory_offset
         self._maps: list[mmap.mmap] = []
@@ -75,16 +81,20 @@ class Mapped:
         return mapped, offset - begin
 
     def read(self, address: int) -> int:
+        self._check_open()
         return int(self._registers[address // 4])
 
     def write(self, address: int, value: int) -> None:
+        self._check_open()
         self._registers[address // 4] = value
 
     def read_memory(self, address: int, length: int) -> bytes:
+        self._check_open()
         begin = self._at + address - self.memory.base
         return self._memory[begin : begin + length]
 
     def write_memory(self, address: int, content: bytes | memoryview) -> None:
+        self._check_open()
         begin = self._at + address - self.memory.base
         self._memory[begin : begin + len(content)] = content
 
@@ -92,6 +102,11 @@ class Mapped:
         time.sleep(min(seconds, _PAUSE))
 
     def close(self) -> None:
-        del self._registers  # a map with a view on it cannot be closed
-        for each in self._maps:
-            each.close()
+        if self._maps:
+            del self._registers  # a map with a view on it cannot be closed
+        while self._maps:
+            self._maps.pop().close()
+
+    def _check_open(self) -> None:
+        if not self._maps:
+            raise closed(self.name)

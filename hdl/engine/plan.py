@@ -119,7 +119,7 @@ class Plan:
                         yield Block(batches, rows, columns, products)
 
 
-def planned(whole: Shape, sizes: Sizes, memory: int, most: int, unit: int | None) -> Plan:
+def planned(whole: Shape, sizes: Sizes, memory: int, most: int, unit: int | None, advice: str) -> Plan:
     """Return the plan of a product.
 
     Parameters
@@ -133,13 +133,15 @@ def planned(whole: Shape, sizes: Sizes, memory: int, most: int, unit: int | None
         The largest number of batches, rows, columns and products of a command.
     unit : int or None
         Products that must not be cut: 1 for a chain, else the chunk; None allows no cut at all.
+    advice : str
+        The end of the error's message.
 
     Raises
     ------
     ValueError
         If even the smallest block does not fit.
     """
-    block, parts = _fitting(whole, sizes, memory, most, unit)
+    block, parts = _fitting(whole, sizes, memory, most, unit, advice)
     return Plan(whole, block, tuple(accumulate(parts, initial=0)))
 
 
@@ -149,45 +151,38 @@ def _parts(length: int, size: int) -> Iterator[range]:
 
 
 def _fitting(
-    whole: Shape, sizes: Sizes, memory: int, most: int, unit: int | None
+    whole: Shape, sizes: Sizes, memory: int, most: int, unit: int | None, advice: str
 ) -> tuple[Shape, tuple[int, int, int, int]]:
     """Return the size of a block and its memory: halve batches, then rows and columns, then products."""
     size = Shape(*(min(each, most) for each in whole))
     if size.products < whole.products:
-        size = size._replace(products=_whole_chunks(size.products, unit, whole))
+        if unit is None or unit > most:
+            raise ValueError(
+                f"a, b: got {whole.products} products a result, must be at most {most}, as the engine is built; "
+                f"{advice}"
+            )
+        size = size._replace(products=size.products - size.products % unit)
     while True:
         is_cut = size.products < whole.products
         parts = (sizes.carrying() if is_cut else sizes).parts(size)
         if sum(parts) <= memory:
             return size, parts
         can_cut = unit is not None and size.products > unit
+        half = -(-size.products // 2)
         side = max(size.rows, size.columns)
         if size.batches > 1:
             size = size._replace(batches=-(-size.batches // 2))
         elif side > (_LEAST if can_cut else 1):
             larger = "rows" if size.rows >= size.columns else "columns"
             size = size._replace(**{larger: -(-side // 2)})
-        elif can_cut:
-            size = size._replace(products=_whole_chunks(-(-size.products // 2), unit, whole))
+        elif unit is not None and can_cut:
+            size = size._replace(products=max(unit, half - half % unit))
         else:
             raise ValueError(
                 f"a, b: got {whole.products} products a result; even a part of them for one result takes "
-                f"{sum(parts)} bytes of the engine's memory, must take at most {memory}; shorter chunks, or level 0, "
-                "make the parts smaller"
+                f"{sum(parts)} bytes of the engine's memory, must take at most {memory}; {advice}"
             )
 
 
 #: Fewer rows and columns than this leave lanes idle: rather cut the products.
 _LEAST = 64
-
-
-def _whole_chunks(products: int, unit: int | None, whole: Shape) -> int:
-    """Return a number of products that is a multiple of the unit, at least one unit and at most all."""
-    if unit is None or products < unit:
-        if unit is None or unit > whole.products:
-            raise ValueError(
-                f"a, b: got {whole.products} products in one chunk, more than the engine takes at a time; "
-                "must be at level 0 or in shorter chunks"
-            )
-        return unit
-    return products - products % unit

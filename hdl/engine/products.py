@@ -146,7 +146,10 @@ class _Run:
         )
         unit = 1 if product.level == 0 else product.chunk
         available = self.device.memory.size - (self._base - self.device.memory.base)
-        return planned(self.whole, sizes, available, features.most, unit if features.has_initial else None)
+        advice = "shorter chunks, or level 0, make the parts smaller"
+        if not features.has_initial:
+            unit, advice = None, "an engine built with initial=False cannot go on from a partial sum"
+        return planned(self.whole, sizes, available, features.most, unit, advice)
 
     def into(self, result: NDArray[Any]) -> int:
         """Compute all blocks; return the OR of their flags."""

@@ -93,7 +93,7 @@ def obstacle_of(request: RequestLike, features: Features) -> str | None:
     if request.initial is not None and not features.has_initial:
         return "the engine was built without initial values"
     try:
-        as_chunk(reduction.chunk, request.length, features)
+        as_chunk(reduction.chunk, request.length, level, features)
     except ValueError as error:
         return f"of the engine {error}"
     return None
@@ -118,7 +118,7 @@ def product_of(
     """Return product, operands and totals of a request, and the shape of its result."""
     reduction, level = request.reduction, _level_of(request.reduction)
     assert level is not None
-    chunk = None if level == 0 else as_chunk(reduction.chunk, request.length, features)
+    chunk = as_chunk(reduction.chunk, request.length, level, features)
     outer, result = reduction.outer, reduction.result
     # Reductions of no products do not come here.
     product = Product(reduction.factors, level, chunk, reduction.rounding, outer, result, result != outer)

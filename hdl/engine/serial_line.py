@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from hdl.engine.frames import HELLO_WORDS, MAGIC, MOST_WORDS, SILENCE, Operation, Status, check, request
-from hdl.engine.transport import Region, TransportError
+from hdl.engine.transport import Region, TransportError, closed
 
 __all__ = ["Line", "SerialBridge", "open_port"]
 
 _WORD = 4
 #: Requests that may be repeated are sent so many times.
 _ATTEMPTS = 3
-_REPEATABLE = (Operation.HELLO, Operation.READ_MEMORY, Operation.WRITE_MEMORY)
+_REPEATABLE = (Operation.READ_MEMORY, Operation.WRITE_MEMORY)
 _PAUSE = 1e-3
+#: Seconds that the board and the system take at most, besides the time of the bytes on the line.
+_PATIENCE = 1.0
+#: Bits of a byte on the line, and bytes of the longest request and its answer, or more.
+_BITS, _LONGEST = 10, _WORD * MOST_WORDS + 16
 _REASONS = {
     None: "no answer, or a damaged one; is the board on, and its speed right?",
     Status.BUS_ERROR: "the bus of the board answered with an error",
@@ -41,15 +47,19 @@ class Line(Protocol):
 
 
 def open_port(port: str, baud: int) -> Line:
-    """Return a serial port of the system, with a timeout of a second.
+    """Return a serial port of the system. Its timeout lets the longest request and its answer pass.
 
     Raises
     ------
     ModuleNotFoundError
         If pyserial is not installed.
+    ValueError
+        If `baud` is below 1.
     TransportError
         If the port cannot be opened.
     """
+    if baud < 1:
+        raise ValueError(f"baud: got {baud}, must be at least 1")
     try:
         import serial
     except ModuleNotFoundError:
@@ -57,7 +67,7 @@ def open_port(port: str, baud: int) -> Line:
             "Engine.serial needs pyserial: pip install 'cbfloat[serial]'", name="serial"
         ) from None
     try:
-        return serial.Serial(port, baud, timeout=1.0)
+        return serial.Serial(port, baud, timeout=_PATIENCE + _BITS * _LONGEST / baud)
     except OSError as error:
         raise TransportError(f"port: got {port!r}, which cannot be opened: {error}") from None
 
@@ -78,9 +88,9 @@ class SerialBridge:
 
     def __init__(self, line: Line, name: str = "serial line") -> None:
         self.name, self._line = name, line
-        time.sleep(2 * SILENCE)  # whatever came before is forgotten
-        line.reset_input_buffer()
-        magic, base, size = struct.unpack("<3I", self._ask(Operation.HELLO, wanted=HELLO_WORDS))
+        self._is_closed, self._is_unsure, self._greeting = False, True, b""
+        self._synchronise()
+        magic, base, size = struct.unpack("<3I", self._greeting)
         if magic != MAGIC:
             raise TransportError(f"port: got {magic:#010x} from {name}, must be {MAGIC:#010x}: is it the UART bridge?")
         self.memory = Region(base, size)
@@ -112,25 +122,61 @@ class SerialBridge:
         time.sleep(min(seconds, _PAUSE))
 
     def close(self) -> None:
+        self._is_closed = True
         self._line.close()
 
-    def _ask(
-        self, operation: Operation, address: int = 0, count: int = 0, words: bytes = b"", wanted: int = 0
-    ) -> bytes:
+    def _ask(self, operation: Operation, address: int, count: int, words: bytes = b"", wanted: int = 0) -> bytes:
         """Send a request; return the words of its answer."""
-        content, length = request(operation, address, count, words), _WORD * wanted
-        for left in reversed(range(_ATTEMPTS if operation in _REPEATABLE else 1)):
-            self._line.write(content)
-            status, found = self._answer(length)
+        if self._is_closed:
+            raise closed(self.name)
+        content = request(operation, address, count, words)
+        for _ in range(_ATTEMPTS if operation in _REPEATABLE else 1):
+            if self._is_unsure:
+                self._synchronise()
+            status, found = self._exchange(content, wanted)
             if status is Status.DONE:
+                self._is_unsure = False
                 return found
-            time.sleep(2 * SILENCE)  # the bridge drops a partial request
-            self._line.reset_input_buffer()
             # A damaged request may be refused: its check comes last.
-            if not left or status is Status.BUS_ERROR:
+            if status is Status.BUS_ERROR:
                 break
-        reason = _REASONS[status]
-        raise TransportError(f"{self.name}: {operation.name} at address {address:#x}: {reason}")
+        raise self._failure(operation, address, status)
+
+    def _synchronise(self) -> None:
+        """Discard what may still come in answer to an earlier request.
+
+        Answers keep the order of their requests: nothing comes after the answer to ``HELLO``.
+        """
+        for left in reversed(range(_ATTEMPTS)):
+            time.sleep(2 * SILENCE)  # the bridge drops a partial request
+            with self._failing():
+                self._line.reset_input_buffer()
+            status, found = self._exchange(request(Operation.HELLO), HELLO_WORDS)
+            if status is Status.DONE and found == (self._greeting or found):
+                self._greeting, self._is_unsure = found, False
+                return
+            if left:
+                with self._failing():
+                    self._line.read(_LONGEST)
+        raise self._failure(Operation.HELLO, 0, None if status is Status.DONE else status)
+
+    def _failure(self, operation: Operation, address: int, status: Status | None) -> TransportError:
+        return TransportError(f"{self.name}: {operation.name} at address {address:#x}: {_REASONS[status]}")
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Raise whatever the port raises, of pyserial or of the system, as a TransportError."""
+        try:
+            yield
+        except Exception as error:
+            raise TransportError(f"{self.name}: {error}; check the cable, then make another Engine") from error
+
+    def _exchange(self, content: bytes, wanted: int) -> tuple[Status | None, bytes]:
+        """Send a request once; return what `_answer` returns."""
+        self._is_unsure = True  # also if Ctrl-C ends this: then the answer is still to come
+        with self._failing():
+            self._line.write(content)
+            return self._answer(_WORD * wanted)
 
     def _answer(self, length: int) -> tuple[Status | None, bytes]:
         """Return the status of an answer, None if none came or it is damaged, and its words."""

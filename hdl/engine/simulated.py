@@ -10,7 +10,7 @@ from amaranth import Shape
 from amaranth.back import rtlil
 from amaranth.lib import wiring
 
-from hdl.engine.transport import Region, TransportError
+from hdl.engine.transport import Region, TransportError, closed
 from hdl.simulation.compiling import OPTIONS, cache_folder, headers, kept_translation, library, said_when_slow
 
 __all__ = ["Simulation"]
@@ -96,10 +96,12 @@ class Simulation:
         self._check(self._code.write_register(self._open(), address, value, _ANSWER), address)
 
     def read_memory(self, address: int, length: int) -> bytes:
+        self._open()
         begin = address - self.memory.base
         return bytes(memoryview(self._bytes)[begin : begin + length])
 
     def write_memory(self, address: int, content: bytes | memoryview) -> None:
+        self._open()
         begin = address - self.memory.base
         memoryview(self._bytes).cast("B")[begin : begin + len(content)] = content
 
@@ -119,7 +121,7 @@ class Simulation:
 
     def _open(self) -> int:
         if self._bench is None:
-            raise TransportError("the simulation has been closed")
+            raise closed(self.name)
         return self._bench
 
     def _check(self, response: int, address: int) -> None:

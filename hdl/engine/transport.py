@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-__all__ = ["Region", "Transport", "TransportError"]
+__all__ = ["Region", "Transport", "TransportError", "closed"]
 
 
 class TransportError(OSError):
     """The connection to the engine failed."""
+
+
+def closed(name: str) -> TransportError:
+    """Return the error of a transport that is used after `Transport.close`."""
+    return TransportError(f"{name}: the transport is closed; make another Engine")
 
 
 class Region(NamedTuple):
@@ -68,4 +73,4 @@ class Transport(Protocol):
         """Return when the engine raises its interrupt, or after about so many seconds; earlier does no harm."""
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection. Closing again does nothing; all other methods then raise a TransportError."""

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from golden.formats import FP32, FloatFormat, format_named
 from golden.rounding import Rounding
-from hdl.definitions import PowerOfTwo, Switch, Whole
+from hdl.definitions import Formats, PowerOfTwo, Switch, Whole
 from hdl.matrix.parameters import MatrixParameters
-from hdl.matrix_engine.registers import FORMAT_CODES
+from hdl.matrix_engine.registers import FORMAT_CODES, register_named
 
 __all__ = ["CODE_WIDTH", "EngineParameters", "code_of"]
 
 #: Bits of an operand in block RAM.
 CODE_WIDTH = 16
 _MOST = 64
+#: The greatest power of two that ``SHAPE.tiles`` holds.
+_MOST_TILES = 1 << (register_named("SHAPE").field("tiles").width - 1)
 _MATRIX = MatrixParameters.definitions()
 
 
 def code_of(fmt: FloatFormat) -> int | None:
     """Return the number of a format in the registers, None if it has none."""
     return next((code for name, code in FORMAT_CODES.items() if format_named(name) == fmt), None)
+
+
+@dataclass(frozen=True)
+class _Named(Formats):
+    """Operand formats that the registers name."""
+
+    def check(self, name: str, value: Any, given: Any) -> tuple[FloatFormat, ...]:
+        formats = super().check(name, value, given)
+        for fmt in formats:
+            if fmt.width != CODE_WIDTH or code_of(fmt) is None:
+                names = ", ".join(name for name in FORMAT_CODES if format_named(name).width == CODE_WIDTH)
+                raise ValueError(f"{name}: got {fmt}, must be some of {names}: the registers name no others")
+        return formats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +52,8 @@ class EngineParameters(MatrixParameters):
 
     rows: Annotated[int, PowerOfTwo("rows of lanes", 1, _MOST)] = 4
     columns: Annotated[int, PowerOfTwo("columns of lanes", 1, _MOST)] = 4
+    operands: Annotated[Sequence[FloatFormat], _Named(**vars(_MATRIX["operands"]))] = MatrixParameters.operands
+    registers: Annotated[int, replace(_MATRIX["registers"], most=_MOST_TILES)] = MatrixParameters.registers
     bus_width: Annotated[int, PowerOfTwo("data bits of the AXI4 bus", 64, 128)] = 64
     address_bits: Annotated[int, Whole("bits of a byte address in memory", 16, 64)] = 32
     size_bits: Annotated[int, Whole("bits of M, N, K and of the number of batches", 4, 31)] = 20
@@ -48,10 +66,6 @@ class EngineParameters(MatrixParameters):
         super().__post_init__()
         if self.widened:
             raise ValueError(f"inner: got {self.widened}, must be None: the engine takes operands of 16 bits")
-        for fmt in self.operands:
-            if fmt.width != CODE_WIDTH or code_of(fmt) is None:
-                names = ", ".join(name for name in FORMAT_CODES if format_named(name).width == CODE_WIDTH)
-                raise ValueError(f"operands: got {fmt}, must be some of {names}: the registers name no others")
         if self.line_most > 64 * self.group:
             raise ValueError(
                 f"depth: got {self.depth}, with blocks of {self.block_rows} x {self.block_columns}: none must be above "

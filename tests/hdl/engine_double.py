@@ -43,7 +43,8 @@ class Double:
         words["FEATURES"] = register_named("FEATURES").word(
             **more | pick(features, "levels", "roundings", "initial", "subnormals_flush")
         )
-        limits = {"chunk_bits": 12, "size_bits": 20, "address_bits": 32} | pick(features, "chunk_bits", "size_bits")
+        limits = {"chunk_bits": 12, "size_bits": 20, "address_bits": 32}
+        limits |= pick(features, *limits)
         words["LIMITS"] = register_named("LIMITS").word(**limits)
         words["ID"] = features.get("identity", words["ID"])
         assert not set(features) - {*formats, *more, *limits, "identity", "subnormals_flush"}

@@ -150,10 +150,37 @@ def test_matmul_beyond_the_sizes_of_the_engine_takes_several_commands():
         options = {"operand": CBFLOAT16, "level": level, "chunk": chunk}
         assert (engine.matmul(a, b, **options) == golden.matmul(a, b, **options)).all()
     assert all(max(each[name] for name in "MNK") < 16 for each in double.commands)
-    with pytest.raises(ValueError, match="a, b: got 40 products in one chunk, more than the engine takes at a time"):
+    with pytest.raises(ValueError, match=r"a, b: got 40 products a result, must be at most 15, .*; shorter chunk"):
         engine.matmul(a, b, operand=CBFLOAT16, chunk=None)
-    with pytest.raises(ValueError, match="chunk: got 8, must be at most 7, as the engine is built, or None"):
+    with pytest.raises(ValueError, match=r"chunk: got 8, must be at most 7, as the engine is built$"):
         engine.matmul(a, b, operand=CBFLOAT16, chunk=8)
+    with pytest.raises(ValueError, match="chunk: got 8, must be at most 7, as the engine is built, or None for one"):
+        engine.matmul(a[:, :9], b[:9], operand=CBFLOAT16, chunk=8)
+
+
+def test_chunk_beyond_the_sizes_of_the_engine_is_refused_before_a_command():
+    engine, double = engine_with(size_bits=4)
+    a, b = codes((3, 40)), codes((40, 2), 2)
+    with pytest.raises(ValueError, match=r"chunk: got 20, must be at most 15, as the engine is built$"):
+        engine.matmul(a, b, operand=CBFLOAT16, chunk=20)
+    with pytest.raises(ValueError, match="of the engine chunk: got 20, must be at most 15"):
+        golden.matmul(a, b, operand=CBFLOAT16, chunk=20, backend=engine)
+    assert not double.commands
+    assert (engine.matmul(a, b, operand=CBFLOAT16, chunk=15) == golden.matmul(a, b, operand=CBFLOAT16, chunk=15)).all()
+
+
+def test_memory_beyond_the_addresses_of_the_engine_is_not_used():
+    engine, double = engine_with(size=1 << 17, base=0xF000, address_bits=16)
+    assert engine.info()["memory"] == (0xF000, 0x1000)
+    a, b = codes((40, 60)), codes((60, 50), 2)
+    assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+    done = len(double.commands)
+    assert done > 1
+    with pytest.raises(ValueError, match="takes 20008 bytes of the engine's memory, must take at most 4096; shorter"):
+        engine.matmul(codes((1, 2000)), codes((2000, 1)), operand=CBFLOAT16, chunk=None)
+    assert len(double.commands) == done
+    with pytest.raises(ValueError, match="memory: got address 0x10000, must be below 0x10000, as the engine is built"):
+        engine_with(base=0x10000, address_bits=16)
 
 
 def test_matmul_that_no_command_fits_says_what_it_needs():
@@ -161,7 +188,10 @@ def test_matmul_that_no_command_fits_says_what_it_needs():
     with pytest.raises(ValueError, match=r"got 90 products a result; even a part .* must take at most 256; shorter"):
         engine.matmul(codes((1, 90)), codes((90, 1)), operand=CBFLOAT16, chunk=None)
     without, _ = engine_with(size=256, initial=0)
-    with pytest.raises(ValueError, match="got 90 products a result"):
+    with pytest.raises(ValueError, match=r"got 90 products a result; even .*; an engine built with initial=F"):
+        without.matmul(codes((1, 90)), codes((90, 1)), operand=CBFLOAT16, level=0)
+    without, _ = engine_with(size_bits=4, initial=0)
+    with pytest.raises(ValueError, match=r"got 90 products a result, must be at most 15, .*; an engine built with"):
         without.matmul(codes((1, 90)), codes((90, 1)), operand=CBFLOAT16, level=0)
 
 
@@ -186,6 +216,8 @@ def test_matmul_keeps_an_operand_that_is_there_and_writes_one_that_is_not():
         ({"level": 2}, ValueError, "level: got 2, must be one of 0, 1, as the engine is built"),
         ({"level": "1"}, TypeError, "level: got '1', must be one of 0, 1"),
         ({"chunk": 0}, ValueError, "chunk: got 0, must be at least 1, or None"),
+        ({"chunk": -1, "level": 0}, ValueError, "chunk: got -1, must be at least 1, or None"),
+        ({"chunk": "x", "level": 0}, TypeError, "chunk: got 'x', must be an int of at least 1, or None"),
         ({"rounding": "to_odd"}, ValueError, "rounding: got to_odd, must be one of nearest_even, toward_zero, down"),
         ({"out": "float8_e5m2"}, ValueError, "out: got float8_e5m2, must be one of float32, cbfloat16"),
         ({"transpose_a": 1}, TypeError, "transpose_a: got 1, must be True or False"),
@@ -259,6 +291,41 @@ def test_engine_that_does_nothing_is_given_up_and_reset():
     double.hangs = False
     a, b = codes((2, 3)), codes((3, 5))
     assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+
+
+class Slow(Double):
+    """A double on which waiting takes a second, and its commands `seconds`; a cycle takes a millisecond."""
+
+    def __init__(self, monkeypatch, seconds):
+        super().__init__(delay=0)
+        self.now, self.seconds, self.until, self.hangs = 0.0, seconds, None, True
+        self.words["CYCLES"] = (1 << 32) - 500
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
+
+    def run(self, tag):
+        cycles, self.until = self.words["CYCLES"], self.now + self.seconds
+        try:
+            return super().run(tag)
+        finally:
+            self.words["CYCLES"] = cycles
+
+    def wait(self, seconds):
+        self.now += 1.0
+        self.words["CYCLES"] = (self.words["CYCLES"] + 1000 * bool(self.results)) % (1 << 32)
+        self.hangs = self.until is not None and self.now < self.until
+
+
+def test_results_without_products_may_take_the_cycles_that_they_need(monkeypatch):
+    a, b, start = codes((40, 0)), codes((0, 25)), codes((40, 25), 3, FP32)
+    double = Slow(monkeypatch, seconds=60)
+    assert (Engine(double).matmul(a, b, operand=CBFLOAT16, initial=start) == start).all()
+    double = Slow(monkeypatch, seconds=10_000)
+    with pytest.raises(EngineStuck, match="no product in 10 s"):
+        Engine(double).matmul(a, b, operand=CBFLOAT16, initial=start)
+    assert 100 <= double.now < 130
+    double = Slow(monkeypatch, seconds=60)
+    with pytest.raises(EngineStuck, match="no product in 10 s"):
+        Engine(double).matmul(codes((40, 1)), codes((1, 25)), operand=CBFLOAT16)
 
 
 def test_product_that_is_interrupted_leaves_the_engine_idle():

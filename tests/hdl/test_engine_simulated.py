@@ -201,8 +201,11 @@ def test_simulation_is_compiled_once(engine, monkeypatch, tmp_path):
 def test_simulation_that_is_closed_says_so():
     engine = Engine.simulated(**SMALL)
     engine.close()
-    with pytest.raises(TransportError, match="the simulation has been closed"):
-        engine.info() and engine.counters()
+    for use in (engine.counters, lambda: engine.matmul(codes((2, 3)), codes((3, 2)), operand=CBFLOAT16)):
+        with pytest.raises(TransportError, match=r"simulation, .*: the transport is closed; make another Engine"):
+            use()
+    with pytest.raises(TransportError, match="the transport is closed"):
+        engine._transport.read_memory(0, 4)
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ import os
 import threading
 import time
 import tty
+from contextlib import suppress
 
 import numpy as np
 import pytest
+import serial
 
 import golden
 from golden import CBFLOAT16
@@ -73,6 +75,120 @@ def test_memory_is_asked_for_again_after_a_damaged_answer(bit):
     assert asked.count(Operation.READ_MEMORY) == 2
 
 
+class LateLine(BridgeDouble):
+    """A line whose next read, once `fails` is set, ends early; `late` brings its answer after the next reset only."""
+
+    fails, late, held = None, False, b""
+
+    def read(self, size):
+        if self.fails is not None:
+            error, self.fails = self.fails, None
+            if self.late:
+                self.held, self.sent = self.sent, b""
+            if error:
+                raise error
+            return b""
+        return super().read(size)
+
+    def reset_input_buffer(self):
+        self.sent, self.held = self.held, b""
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ""])
+def test_serial_line_without_the_answer_to_a_request_gives_the_next_one_its_own_answer(error, late):
+    line = LateLine(Double())
+    driver = SerialBridge(line)
+    driver.write_memory(0x1000, b"abcdefgh")
+    driver.write(register_named("M").address, 5)
+    m, n = (register_named(name).address for name in "MN")
+    asks = (
+        (lambda: driver.read_memory(0x1000, 4), lambda: driver.read_memory(0x1004, 4), b"efgh"),
+        (lambda: driver.read(m), lambda: driver.read(n), 0),
+        (lambda: driver.write(n, 0), lambda: driver.read(m), 5),
+    )
+    for ask, ask_next, wanted in asks:
+        line.fails, line.late = error, late
+        with suppress(KeyboardInterrupt, TransportError):
+            ask()
+        assert ask_next() == wanted
+        assert ask_next() == wanted
+
+
+def test_serial_line_whose_bridge_changes_after_a_failure_is_refused():
+    line = BridgeDouble(Double())
+    driver = SerialBridge(line)
+    line.transport.memory = Region(0x2000, 64)
+    with pytest.raises(TransportError, match="WRITE_REGISTER at address 0x0: the bus of the board answered with an"):
+        driver.write(0, 1)
+    with pytest.raises(TransportError, match="HELLO at address 0x0: no answer, or a damaged one"):
+        driver.read(0)
+
+
+def test_product_after_one_that_was_interrupted_on_a_serial_line_has_goldens_bits():
+    line = LateLine(Double())
+    engine = Engine(SerialBridge(line))
+    a, b = codes((5, 20)), codes((20, 4), 2)
+    wanted, read = golden.matmul(a, b, operand=CBFLOAT16), line.read
+    for number in range(0, 60, 3):
+        left = [number]
+
+        def interrupted(size, left=left):
+            if not left[0]:
+                line.fails, line.late = KeyboardInterrupt(), True
+            left[0] -= 1
+            return read(size)
+
+        line.read = interrupted
+        with suppress(KeyboardInterrupt):
+            while True:
+                engine.matmul(a, b, operand=CBFLOAT16)
+        assert (engine.matmul(a, b, operand=CBFLOAT16) == wanted).all()
+        assert engine.counters()["cycles"]
+
+
+@pytest.mark.parametrize("name", ["read", "write", "reset_input_buffer"])
+def test_serial_port_that_fails_raises_a_transport_error_that_says_what_to_do(name):
+    line = BridgeDouble(Double())
+    driver = SerialBridge(line)
+
+    def gone(*_):
+        raise serial.SerialException("device disconnected")
+
+    setattr(line, name, gone)
+    if name == "reset_input_buffer":
+        line.damage = lambda number, content: b""
+    with pytest.raises(TransportError, match=r"^serial line: device disconnected; check the cable, then make another"):
+        driver.read_memory(0x1000, 4)
+
+
+@pytest.mark.parametrize("baud", [9600, 38_400, 1_000_000])
+def test_serial_port_waits_as_long_as_the_longest_answer_takes(monkeypatch, baud):
+    given = {}
+    monkeypatch.setattr(serial, "Serial", lambda port, baud, **options: given.update(options))
+    serial_line.open_port("/dev/none", baud)
+    longest = len(request(Operation.READ_MEMORY)) + len(answer(Status.DONE, bytes(4 * MOST_WORDS)))
+    assert given["timeout"] > 10 * longest / baud + 0.5
+    with pytest.raises(ValueError, match="baud: got 0, must be at least 1"):
+        serial_line.open_port("/dev/none", 0)
+
+
+def test_transport_that_is_closed_says_so(tmp_path):
+    path = tmp_path / "device"
+    path.write_bytes(bytes(8192))
+    for transport in (SerialBridge(BridgeDouble(Double())), Mapped(path, memory=Region(4096, 64))):
+        transport.close()
+        transport.close()
+        for use in (
+            lambda it: it.read(0),
+            lambda it: it.write(0, 1),
+            lambda it: it.read_memory(4096, 4),
+            lambda it: it.write_memory(4096, b"abcd"),
+        ):
+            with pytest.raises(TransportError, match=": the transport is closed; make another Engine"):
+                use(transport)
+
+
 def test_register_is_never_written_twice():
     bridge = BridgeDouble(Double(), lambda number, content: b"" if number else content)
     driver = SerialBridge(bridge)
@@ -89,7 +205,10 @@ def test_damaged_request_does_nothing_and_is_sent_again():
     bridge.write = lambda content: (setattr(bridge, "write", write), write(flipped(content, 60)))[1]
     driver.write_memory(0x1000, b"abcd")
     assert driver.read_memory(0x1000, 4) == b"abcd"
-    assert len(bridge.operations) == 4
+    assert [operation for operation, _, _ in bridge.operations if operation != Operation.HELLO] == [
+        *[Operation.WRITE_MEMORY] * 2,
+        Operation.READ_MEMORY,
+    ]
     bridge.write = lambda content: write(flipped(content, 60))
     with pytest.raises(TransportError, match="WRITE_REGISTER at address 0x40: it reached the bridge damaged"):
         driver.write(0x40, 7)
@@ -220,8 +339,14 @@ def test_file_that_cannot_be_mapped_is_told(tmp_path):
     short.write_bytes(bytes(300))
     with pytest.raises(TransportError, match=r"path: got .*short, of which 1048576 bytes from 0x0 on"):
         Engine.mapped(short)
-    with pytest.raises(ValueError, match="offset: got 2, must be a multiple of 4 from 0"):
-        Engine.mapped(short, offset=2)
+    for given, said in (
+        ({"offset": 2}, "offset: got 2, must be a multiple of 4 from 0"),
+        ({"memory": (-4096, 4096)}, r"memory: got \(-4096, 4096\), must be an address from 0 and a size from 1"),
+        ({"memory": (4096, -1)}, r"memory: got \(4096, -1\), must be an address from 0 and a size from 1"),
+        ({"memory_offset": -4096}, "memory_offset: got -4096, must be at least 0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Engine.mapped(short, **given)
 
 
 def test_serial_line_without_its_package_says_what_to_install(monkeypatch):

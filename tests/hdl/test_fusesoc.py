@@ -115,11 +115,12 @@ def run_target(folder: Path, name: str, target: str, *options: str) -> subproces
     return fusesoc(folder, "--cores-root", ".", "run", "--target", target, *options, f"cbfloat:arithmetic:{name}")
 
 
-@pytest.mark.parametrize("name", ["float32_to_cbfloat16", "mac_cbfloat16"])
+@pytest.mark.parametrize("name", ["float32_to_cbfloat16", "mac_cbfloat16", "matrix_engine"])
 def test_unit_passes_verilators_check_by_way_of_its_core(tmp_path, name):
     arguments = {
         "float32_to_cbfloat16": "convert --source float32 --destination cbfloat16",
         "mac_cbfloat16": "mac --operands cbfloat16",
+        "matrix_engine": "matrix-engine --rows 2 --columns 2",
     }
     path = tmp_path / f"{name}.v"
     assert main(["verilog", *arguments[name].split(), "--name", name, "-o", str(path)]) == 0

@@ -4,8 +4,8 @@ import inspect
 
 import pytest
 
-from golden import BF16, CB16, CBFLOAT16, FP16, FP32, FloatFormat, Rounding
-from hdl import FloatConverter, MultiplyAccumulate, VectorMac
+from golden import BF16, CB16, CBFLOAT16, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32, FloatFormat, Rounding
+from hdl import FloatConverter, MatrixEngine, MultiplyAccumulate, VectorMac
 from hdl.axi_stream import AxiStreamMac
 
 NO_ONE = FloatFormat("e4m3_high_bias", 4, 3, bias=60)
@@ -114,6 +114,16 @@ BAD_VECTOR = [
         "build more registers or fewer stages",
     ),
 ]
+NAMED = "must be some of cbfloat16, float16, bfloat16, cb16: the registers name no others"
+BAD_ENGINE = [
+    ({"operands": (FLOAT8_E5M2,)}, ValueError, f"operands: got float8_e5m2, {NAMED}"),
+    ({"operands": (FLOAT8_E4M3FN, FP16)}, ValueError, f"operands: got float8_e4m3fn, {NAMED}"),
+    (
+        {"rows": 1, "columns": 1, "registers": 256},
+        ValueError,
+        "registers: got 256, must be a power of two from 2 to 128",
+    ),
+]
 
 
 CONVERTER = {"source": FP32, "destination": CBFLOAT16}
@@ -122,6 +132,7 @@ BAD = [
     *((MultiplyAccumulate, *bad) for bad in BAD_MAC),
     *((AxiStreamMac, *bad) for bad in BAD_AXI),
     *((VectorMac, *bad) for bad in BAD_VECTOR),
+    *((MatrixEngine, *bad) for bad in BAD_ENGINE),
 ]
 
 

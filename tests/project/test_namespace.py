@@ -92,6 +92,17 @@ def test_golden_that_is_imported_already_is_looked_at_too(tmp_path):
     assert said("import golden, cbfloat.golden", tmp_path).startswith("ImportError: golden: found ")
 
 
+@pytest.mark.parametrize("code", ["import hdl", "import cbfloat.golden"])
+def test_golden_below_the_import_hook_of_pytest_is_found(code):
+    # cocotb installs it for all files, unless COCOTB_REWRITE_ASSERTION_FILES is empty.
+    hook = (
+        "from _pytest.assertion import install_importhook; from _pytest.config import Config; "
+        "install_importhook(Config.fromdictargs({}, ['-o', 'python_files=*.py', '-p', 'no:cacheprovider'])); "
+    )
+    loader = said(f"{hook}{code}; import golden; print(type(golden.__loader__).__name__)", ROOT)
+    assert loader == "AssertionRewritingHook"
+
+
 def test_every_documented_module_has_types_under_both_names():
     pages = (ROOT / "docs" / "api").glob("*.md")
     documented = {name for page in pages for name in re.findall(r"surface:: (\S+)", page.read_text(encoding="utf-8"))}

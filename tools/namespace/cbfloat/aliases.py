@@ -7,7 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import CodeType, ModuleType
 
 __all__ = ["Aliases", "check_origin"]
@@ -84,6 +84,8 @@ def check_origin(package: str) -> None:
     """
     spec = importlib.util.find_spec(package)
     loader = spec.loader if spec else None
+    if spec and spec.origin and not isinstance(loader, InspectLoader):  # that of pytest, which cocotb starts
+        loader = SourceFileLoader(package, spec.origin)
     source = loader.get_source(package) if isinstance(loader, InspectLoader) else ""
     if source is None or _MARK in source:  # None: installed without sources
         return
