@@ -66,7 +66,8 @@ def pytest(*arguments: str, limit: float | None = None) -> Found:
     """
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", *arguments, f"--junitxml={report}"]
+        # pytest-benchmark, where it is installed, warns of the processes of xdist, and a warning is an error here.
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:benchmark", *arguments, f"--junitxml={report}"]
         print("   ", *command, flush=True)
         status = _ended(subprocess.Popen(command, cwd=ROOT), limit)
         suite = Xml.parse(report).getroot().find("testsuite") if report.is_file() else None

@@ -8,7 +8,8 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from amaranth.lib import data
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
 
 from golden import (
     BF16,
@@ -354,6 +355,33 @@ module bench;
     end
 endmodule
 """
+
+
+class Still(wiring.Component):
+    """Outputs that depend only on a register that never changes: in a process of its own, and as a part."""
+
+    clear: wiring.In(1)
+    o: wiring.Out(2)
+
+    def elaborate(self, platform):
+        m = Module()
+        kept = Signal(init=1)
+        with m.If(self.clear):
+            m.d.sync += kept.eq(0)
+        with m.If(kept):
+            m.d.comb += self.o[0].eq(1)
+        m.d.comb += self.o[1].eq(kept)
+        return m
+
+
+@pytest.mark.parametrize("standard", ["2005", "2009", "2012"])
+def test_verilog_whose_inputs_never_change_is_evaluated_at_time_0(tmp_path, standard):
+    unit = "still unit (.o(o), .clear(1'b0), .clk(1'b0), .rst(1'b0));"
+    bench = f'module bench; wire [1:0] o; {unit} initial #1 $display("%b", o); endmodule\n'
+    (tmp_path / "still.v").write_text(to_verilog(Still(), "still") + bench)
+    subprocess.run(["iverilog", f"-g{standard}", "-o", "bench", "still.v"], cwd=tmp_path, check=True)
+    done = subprocess.run(["vvp", "-n", "bench"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ["11"]
 
 
 def test_module_of_the_page_reduces_two_products(tmp_path):
