@@ -40,7 +40,7 @@ def write(tool: str, parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, r
     reasons = {verdict.fault: _reason(verdict) for verdict in verdicts if verdict.result in _SURVIVORS}
     files = {
         part: {
-            file: _counted([each for each in found if each.fault.file == file], reasons)
+            file: dict(_counted([each for each in found if each.fault.file == file], reasons))  # as JSON takes it
             for file in sorted({verdict.fault.file for verdict in found})
         }
         for part, (_, found) in parts.items()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
 import pytest
 
 from . import report
@@ -29,6 +32,7 @@ def test_report_counts_survivors_that_no_reason_accounts_for_and_ends_with_1(pub
     ]
     assert report.write("some-faults", {"golden": (100, found)}, 1, 60.0) == 1
     (result,) = published
+    assert json.loads(json.dumps(asdict(result)))["data"]["files"]["golden"]["golden/flags.py"][CAUGHT] == 1
     table, survivors = result.tables
     assert table.rows[-1] == ("all", "1", "4", "1", "2", "2", "1", "33.3 %")
     assert [row[-1] for row in survivors.rows] == [
