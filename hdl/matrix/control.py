@@ -40,6 +40,9 @@ class MatrixControl(wiring.Component):
 
     Nothing stalls after its issue: each tile has a place for its results in every lane.
 
+    With shared promotions, none is issued here. A beat that may end a chunk waits like one that gives a result: until
+    the partial sums of its tile from before have left the lanes.
+
     Parameters
     ----------
     parameters : MatrixParameters
@@ -78,6 +81,11 @@ class MatrixControl(wiring.Component):
         State that proofs refer to: the tiles whose results are under way, from their issue until they have left.
     leaving, leaving_tile : Signal
         State that proofs refer to: `freed` and `freed_tile` of the cycle before.
+    ending : list of Signal
+        State that proofs refer to: for each tile, whether its chunk ends with the next product. Only with shared
+        promotions.
+    length : Signal
+        State that proofs refer to: ``chunk`` of the cycle before. Only with shared promotions.
     others, cycles_of_others : Signal
         State that proofs refer to: whether operations of a level with chunks may be in flight, and for how many cycles.
     flight, chunks : Component
@@ -88,7 +96,7 @@ class MatrixControl(wiring.Component):
         self.parameters = parameters
         formats, beat = parameters.formats, matrix_beat_layout(parameters)
         self._operands = ("a", "b", "initial") if parameters.initial else ("a", "b")
-        split, self._operation = split_layout(formats), array_operation_layout(parameters)
+        split, self._operation = split_layout(formats), array_operation_layout(parameters.lanes)
         numbers = number_layout(formats)
         super().__init__(
             {
@@ -125,6 +133,9 @@ class MatrixControl(wiring.Component):
         ]
         self.stays = Signal(len(self._groups))
         self.pending = Signal(parameters.registers)
+        # Like the memory of the chunks, these have no reset.
+        self.ending = [Signal(name=f"ending_{tile}", reset_less=True) for tile in tiles]
+        self.length = Signal(parameters.chunk_bits, name="chunk_before", reset_less=True)
         self.leaving, self.leaving_tile = Signal(), Signal(parameters.register_width)
         self.others, self.cycles_of_others = Signal(name="others_in_flight"), Signal(range(parameters.stages + 1))
         self.flight, self.chunks = Flight(parameters, self._operation), Chunks(parameters)
@@ -200,7 +211,14 @@ class MatrixControl(wiring.Component):
         """Mark the tile of an issued beat that gives a result, until that has left the lanes."""
         parameters, held = self.parameters, self.held
         tiles = range(parameters.registers)
-        taken = Cat((held.register == tile) & issued & held.gives_result for tile in tiles)
+        if parameters.shares_promotions:
+            # No other beat of the tile is issued before it is known whether a product ends a chunk.
+            ended, refused = self.at[parameters.chunk_delay + 1], issued & ~held.is_sound
+            taken = Cat(
+                ((held.register == tile) & refused) | ((ended.register == tile) & ended.promote) for tile in tiles
+            )
+        else:
+            taken = Cat((held.register == tile) & issued & held.gives_result for tile in tiles)
         freed = Cat((self.leaving_tile == tile) & self.leaving for tile in tiles)
         m.d.sync += [
             self.leaving.eq(self.freed),
@@ -220,6 +238,8 @@ class MatrixControl(wiring.Component):
     def _is_blocked(self, m: Module, load: Value, decoded: Any, is_same: Value) -> Value:
         """Return whether the beat that is held in the next cycle waits for more than a product of its tile."""
         parameters, held = self.parameters, self.held
+        if parameters.shares_promotions:
+            return self._lacks_place_for_chunk(m, load, decoded, is_same)
         # The held beat may be issued now, and its tile is not marked yet.
         would_wait = _bit_of(self.pending, self.i.payload.register) | (self.held_valid & held.gives_result & is_same)
         lacks_place = Mux(
@@ -237,6 +257,23 @@ class MatrixControl(wiring.Component):
                 self._settle(m)
         return blocked
 
+    def _lacks_place_for_chunk(self, m: Module, load: Value, decoded: Any, is_same: Value) -> Value:
+        """Return whether the beat that is held in the next cycle may end a chunk, and the one before is still there."""
+        held, register, writing = self.held, self.i.payload.register, self.chunks.writing
+        for tile, bit in enumerate(self.ending):
+            with m.If(writing.en & (writing.addr == tile)):
+                m.d.sync += bit.eq(writing.data.is_last & writing.data.open)
+        may_end = named(m, "any_may_end", self.chunk == 1)
+        # A refused beat may be issued now, and its tile is not marked yet.
+        would_wait = _bit_of(self.pending, register) | (self.held_valid & ~held.is_sound & is_same)
+        lacks_place = Mux(
+            load,
+            (decoded.gives_result | may_end | _bit_of(Cat(self.ending), register)) & would_wait,
+            (held.gives_result | may_end | _bit_of(Cat(self.ending), held.register))
+            & _bit_of(self.pending, held.register),
+        )
+        return named(m, "lacks_place", lacks_place)
+
     @property
     def _offers_chunk(self) -> Value:
         return self.held_valid & ~self.held.is_chain & self.held.is_sound
@@ -253,7 +290,8 @@ class MatrixControl(wiring.Component):
     def _issue(self, m: Module, issued: Value) -> None:
         parameters, held, flight = self.parameters, self.held, self.flight
         fp32 = len(parameters.accumulators) - 1
-        is_wide, loads = held.is_chain, C(0, 1)
+        # A lane that has no totals has no format for them.
+        is_wide, loads = C(0, 1) if parameters.shares_promotions else held.is_chain, C(0, 1)
         if parameters.initial:
             is_wide, loads = is_wide & held.wide_total, named(m, "loads", issued & held.loads & held.is_sound)
         counts = named(m, "counts", issued & ~held.is_chain & held.is_sound)
@@ -278,6 +316,20 @@ class MatrixControl(wiring.Component):
             m.d.comb += flight.issued.eq(product)
             return
         m.submodules.chunks = chunks = self.chunks
+        if parameters.shares_promotions:
+            # The chunk length of the cycle before, in which it was decided that the beat need not wait.
+            m.d.sync += self.length.eq(self.chunk)
+            m.d.comb += [
+                # A product that a reset clears is not counted: the next one in its place might end a chunk unforeseen.
+                chunks.counts.eq(counts & ~ResetSignal(allow_reset_less=True)),
+                chunks.register.eq(held.register),
+                chunks.first.eq(held.first),
+                chunks.last.eq(held.last),
+                chunks.chunk.eq(self.length),
+                flight.facts.eq(chunks.facts),
+                flight.issued.eq(product),
+            ]
+            return
         ended = self.at[parameters.returning_position]
         promotion = Signal(self._operation, name="promotion")
         m.d.comb += [

@@ -18,10 +18,10 @@ from hdl.matrix.parameters import MatrixParameters
 from hdl.matrix.ports import matrix_result_layout
 from hdl.queue import Queue
 
-__all__ = ["Drain"]
+__all__ = ["WAY", "Drain"]
 
 #: Cycles from the order to take a tile until its first row has arrived: group, lane, chain.
-_WAY = 3
+WAY = 3
 
 
 class Drain(wiring.Component):
@@ -86,7 +86,7 @@ class Drain(wiring.Component):
         row = data.StructLayout(
             {"valid": 1, **{name: answer[name].shape for name in ("error", "register", "row", "last_row")}}
         )
-        self.on_way = [Signal(row, name=f"on_way_{cycle}") for cycle in range(_WAY)]
+        self.on_way = [Signal(row, name=f"on_way_{cycle}") for cycle in range(WAY)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -47,7 +47,8 @@ def lane_control_layout(parameters: MatrixParameters) -> data.StructLayout:
     ``write_row``, ``writes``
         The accumulator to write, and whether to; its class follows one cycle later.
     ``keeps``
-        The result, of the tile in `write_row` two cycles earlier, awaits its way out.
+        The result, of the tile in `write_row` two cycles earlier, awaits its way out: a total, or a partial sum that is
+        promoted elsewhere.
     ``takes``, ``tile``
         `taken_layout`.
     ``loads``
@@ -118,7 +119,7 @@ def lane_control(parameters: MatrixParameters, at: Any, taken: Any, *, ahead: in
         "class_fresh": its_class.fresh,
         "write_row": row(writing),
         "writes": writing.writes,
-        "keeps": kept.writes & kept.last & ~kept.promote,
+        "keeps": kept.promote if parameters.promoted_elsewhere else kept.writes & kept.last & ~kept.promote,
         "takes": taken.takes,
         "tile": taken.tile,
         **({"loads": reading.loads} if parameters.initial else {}),

@@ -21,6 +21,7 @@ from hdl.matrix.lane import MatrixLane, lane_control, lane_control_layout, rows_
 from hdl.matrix.operands import Operand
 from hdl.matrix.parameters import GROUP, MatrixParameters
 from hdl.matrix.ports import matrix_beat_layout, matrix_result_layout
+from hdl.matrix.promoting_drain import PromotingDrain
 from hdl.parameters import built_from, documented
 from hdl.pipeline import rank
 
@@ -51,6 +52,12 @@ class MatrixMac(wiring.Component):
     only for the earlier results of its own tile. A product of level 0 also waits until all products of other levels
     have left the pipeline.
 
+    Without level 0 and initial values, and with up to 32 rows, promotions take no cycles of the lanes. A lane only has
+    partial sums, and a column of lanes, or several columns of up to 16 lanes, share a unit that promotes one of them
+    in a cycle. So rows leave some cycles apart, and a beat that may end a chunk waits until the partial sums of its
+    tile from before have left the lanes. In rotation over `accumulate_latency` tiles, none waits if chunks have as many
+    products as lanes share a unit. With chunks of a few products, most cycles may pass in waiting.
+
     Initial values are loaded row by row, a beat for each, of any tiles in turn. Such a beat waits as level 0 does.
 
     A reset clears the pipeline and the queues. A tile without operations in flight keeps its value. Start all others
@@ -59,7 +66,8 @@ class MatrixMac(wiring.Component):
     Attributes
     ----------
     latency : int
-        Cycles from the last beat of a tile to its first row at level 0, if no other rows are in the way.
+        Cycles from the last beat of a tile to its first row at level 0, if no other rows are in the way; at any level
+        where lanes share promotions.
     accumulate_latency : int
         Cycles until the same tile can take its next beat.
     i : stream of matrix_beat_layout, in
@@ -117,15 +125,16 @@ class MatrixMac(wiring.Component):
         return self.control_type(self.parameters.core)
 
     @cached_property
-    def drain(self) -> Drain:
+    def drain(self) -> Drain | PromotingDrain:
         """The way out."""
-        return Drain(self.parameters.core)
+        core = self.parameters.core
+        return PromotingDrain(core) if core.shares_promotions else Drain(core)
 
     @cached_property
     def lane_parts(self) -> list[list[Any]]:
         """The lanes, by row and column."""
         core = self.parameters.core
-        return [[self.lane_type(core) for _ in range(core.columns)] for _ in range(core.rows)]
+        return [[self.lane_type(core.lanes) for _ in range(core.columns)] for _ in range(core.rows)]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -150,8 +159,8 @@ class MatrixMac(wiring.Component):
             self._initial = list(control.initial)
             for place in range(core.position("product") - 1):
                 self._initial = [rank(m, f"initial_{at}_{place}", each, C(1)) for at, each in enumerate(self._initial)]
-        ahead = Signal(lane_control_layout(core), name="ahead")
-        for name, value in lane_control(core, control.at, drain.taken, ahead=2).items():
+        ahead = Signal(lane_control_layout(core.lanes), name="ahead")
+        for name, value in lane_control(core.lanes, control.at, drain.taken, ahead=2).items():
             m.d.comb += Value.cast(ahead[name]).eq(value)
         for row in range(0, core.rows, GROUP):
             for column in range(0, core.columns, GROUP):
@@ -159,16 +168,27 @@ class MatrixMac(wiring.Component):
         for row, lanes in enumerate(self.lane_parts):
             for column, lane in enumerate(lanes):
                 m.submodules[f"lane_{row}_{column}"] = lane
-                if row + 1 < core.rows:
+                if core.shares_promotions:
+                    self._chain(m, row, column)
+                elif row + 1 < core.rows:
                     m.d.comb += lane.below.eq(self.lane_parts[row + 1][column].drained)
-        m.d.comb += [arrived.eq(lane.drained) for arrived, lane in zip(drain.arrived, self.lane_parts[0], strict=True)]
+        ends = self.lane_parts[0][:: core.sharing_columns if core.shares_promotions else 1]
+        m.d.comb += [arrived.eq(lane.drained) for arrived, lane in zip(drain.arrived, ends, strict=True)]
         return m
+
+    def _chain(self, m: Module, row: int, column: int) -> None:
+        """Connect a lane to the next one of its promotion unit, row by row."""
+        core, next_row, next_column = self.parameters.core, row, column + 1
+        if next_column % core.sharing_columns == 0:
+            next_row, next_column = row + 1, next_column - core.sharing_columns
+        if next_row < core.rows:
+            m.d.comb += self.lane_parts[row][column].below.eq(self.lane_parts[next_row][next_column].drained)
 
     def _factors(self, m: Module, name: str) -> list[Any]:
         """Return the factors of all rows or of all columns, behind the rank ``normal``."""
         control, factors = self.control, []
         for number, operand in enumerate(getattr(control, name)):
-            m.submodules[f"{name}_{number}"] = factor = Operand(self.parameters.core, is_second=name == "b")
+            m.submodules[f"{name}_{number}"] = factor = Operand(self.parameters.core.lanes, is_second=name == "b")
             m.d.comb += [
                 factor.i.eq(operand),
                 factor.format.eq(control.format),

@@ -6,17 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
+from golden.formats import FloatFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding
 from hdl.definitions import PowerOfTwo, Roundings, Switch, Whole
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["GROUP", "MatrixParameters"]
+__all__ = ["GROUP", "PROMOTION_DELAY", "MatrixParameters", "PartialSums"]
 
 #: Rows and columns of a group of lanes, which shares copies of its operands and its control.
 GROUP = 4
 
+#: Cycles from a partial sum at the end of a chain to its total: three ranks of the operand, one of the product, those
+#: behind the steps from `read` to `pack`.
+PROMOTION_DELAY = 12
+
 _MOST = 64  # far more than any device holds
 _LEAST_PLACES = 16  # a queue of fewer words is no smaller
+_MOST_SHARING = 16  # lanes of a promotion unit, which takes as many cycles for each chunk of a tile
+_MOST_ROWS = 32  # of a promotion unit that serves a single column: beats of a usual chunk
 
 #: The register ranks from the issue of an operation on. `arrive` is the way from the control to the operands. Behind
 #: `normal` an operand is a normalised significand, behind `copies` each group of lanes has its own, behind `round` lies
@@ -116,10 +123,36 @@ class MatrixParameters(MacParameters):
         return _RANKS.index(step) + 1
 
     @property
+    def shares_promotions(self) -> bool:
+        """Whether lanes send their partial sums to shared units, which keep the totals.
+
+        A lane needs its totals itself if products or initial values go into them.
+        """
+        return self.has_chunks and not self.has_chains and self.rows <= _MOST_ROWS
+
+    @property
+    def lanes(self) -> MatrixParameters:
+        """The parameters of the lanes and of their operands."""
+        return PartialSums(**self.arguments()) if self.shares_promotions else self
+
+    @property
+    def promoted_elsewhere(self) -> bool:
+        """Whether these are the parameters of lanes that only have partial sums."""
+        return False
+
+    @property
+    def sharing_columns(self) -> int:
+        """Columns of lanes that share a promotion unit."""
+        fitting = [each for each in range(1, self.columns + 1) if self.columns % each == 0]
+        return max(each for each in fitting if each == 1 or each * self.rows <= _MOST_SHARING)
+
+    @property
     def latency(self) -> int:
-        """Cycles from the last beat of a tile to its first row at level 0."""
+        """Cycles from the last beat of a tile to its first row at level 0, or at any level of shared promotions."""
         # The rank of the beat; queue of tiles and the rank behind it; group, lane and chain; queue of rows.
-        return 1 + len(_RANKS) + 2 + 3 + 1 + bool(self.widened)
+        ranks = 1 + len(_RANKS) + 2 + 3 + 1 + bool(self.widened)
+        # The promotion; the partial sums of a row follow one another; the rank that has collected their totals.
+        return ranks + (PROMOTION_DELAY + self.sharing_columns if self.shares_promotions else 0)
 
     @property
     def accumulate_latency(self) -> int:
@@ -158,3 +191,27 @@ class MatrixParameters(MacParameters):
     def places(self) -> int:
         """Depth of the queue of rows: rows of one tile leave while the next ones arrive."""
         return max(_LEAST_PLACES, 1 << (2 * self.rows - 1).bit_length())
+
+
+class PartialSums(MatrixParameters):
+    """Parameters of lanes that only have partial sums, while shared units keep the totals."""
+
+    @property
+    def has_chunks(self) -> bool:
+        """Whether a lane promotes its partial sums itself."""
+        return False
+
+    @property
+    def accumulators(self) -> tuple[FloatFormat, ...]:
+        """The operand formats."""
+        return self._multiplied
+
+    @property
+    def normalises(self) -> bool:
+        """Whether a lane normalises its partial sums."""
+        return False
+
+    @property
+    def promoted_elsewhere(self) -> bool:
+        """Whether these are the parameters of lanes that only have partial sums."""
+        return True

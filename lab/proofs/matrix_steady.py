@@ -11,6 +11,10 @@ in any cycle and a port ``chunk`` that changes at will:
 - the queue of rows never overflows, and offers a row whenever it has one;
 - the rows of a tile arrive one after the other, in order; a refusal has one.
 
+Without level 0 and initial values, shared units promote partial sums on their way out. Then a tile has at most one
+chunk on its way; the partial sums of a chunk arrive in order, lane by lane; and none arrives at a promotion unit while
+the total that it needs has yet to be written there.
+
 It says nothing about values: `lab.proofs.matrix_values` and the regression check them.
 """
 
@@ -45,12 +49,15 @@ _SIZES = (
     (2, 2, (0, 1, 2), False),
     (3, 1, (0,), False),
     (1, 1, (2,), False),
+    (2, 2, (1, 2), False),
     (2, 2, (0, 1, 2), True),
     (1, 1, (2,), True),
 )
 #: The smallest format that has a signalling NaN, which units with initial values need.
 _WITH_SIGNALLING = FloatFormat("1-2-2", 2, 2)
 _RELEASED = "matrix_mac"
+#: A total is read 1 cycle after its order, and may be read 13 cycles after it: see `hdl.matrix.promotion.Promotion`.
+_TOTAL_DELAY = 12
 
 
 class SteadyMatrix(wiring.Component):
@@ -106,7 +113,7 @@ class _Seen:
         self.parameters, self.control, self.drain = unit.parameters, unit.control, unit.drain
         self.at: list[Any] = list(unit.control.flight.at)
         self.places = range(1, len(self.at))
-        self.returns = self.parameters.returning_position
+        self.returns, self.shares = self.parameters.returning_position, self.parameters.shares_promotions
 
     @property
     def goes(self) -> Value:
@@ -134,7 +141,20 @@ class _Seen:
         gives = operation.last & (self.is_chain(place) | self.is_promotion(place))
         if place <= self.returns:
             gives |= operation.last & self.is_chunk(place)
-        return self.is_refused(place) | gives
+        return self.is_refused(place) | (self.ends_chunk(place) if self.shares else gives)
+
+    def ends_chunk(self, place: int) -> Value:
+        """Return whether a product ends a chunk; behind the first rank that is being found out."""
+        if place >= self.parameters.chunk_delay:
+            return self.is_chunk(place) & self.at[place].promote
+        now = self.control.chunks.counting
+        ends = Mux(now["first"] | ~now["held"].open, now["is_one"], now["held"].is_last & ~now["is_unlimited"])
+        return self.is_chunk(place) & (now["last"] | ends)
+
+    def is_marked(self, place: int) -> Value:
+        """Return whether an operation has marked its tile: a chunk only when its end is known."""
+        late = self.shares and place <= self.parameters.chunk_delay + 1
+        return self.is_refused(place) if late else self.will_give(place)
 
     def same(self, one: int, other: int) -> Value:
         return self.at[one].register == self.at[other].register
@@ -192,6 +212,8 @@ def _flight(seen: _Seen) -> Iterator[Condition]:
         yield f"refused {place}", ~seen.is_refused(place) | ~operation.writes
         yield f"product {place}", ~operation.is_product | operation.writes
         yield f"partial {place}", ~operation.partial | operation.is_product
+        if seen.shares:
+            yield f"no promotion {place}", ~seen.is_promotion(place)
         if not seen.parameters.has_chunks:
             yield f"neither chunk nor promotion {place}", ~operation.partial & ~seen.is_promotion(place)
         # From this place on it is known which product ends a chunk.
@@ -212,8 +234,22 @@ def _flight(seen: _Seen) -> Iterator[Condition]:
         counting, facts = seen.control.chunks.counting, seen.control.chunks.facts
         yield "last of a chunk", ~seen.is_chunk(1) | (counting["last"] == seen.at[1].last)
         yield "end of a chunk", ~(seen.is_chunk(2) & seen.at[2].last) | facts.ends
-        promotes = seen.at[returns].promote
-        yield "promotion announced", ~(promotes & seen.goes)
+        if seen.shares:
+            yield from _counting(seen)
+        else:
+            promotes = seen.at[returns].promote
+            yield "promotion announced", ~(promotes & seen.goes)
+
+
+def _counting(seen: _Seen) -> Iterator[Condition]:
+    """The chunks count the products in flight; a write that a reset has left over finds no tile on its way."""
+    control, counting, writing = seen.control, seen.control.chunks.counting, seen.control.chunks.writing
+    yield "counted", counting["counts"] == seen.is_chunk(1)
+    yield "counted tile", ~seen.is_chunk(1) | (counting["register"] == seen.at[1].register)
+    its = seen.is_chunk(2) & (writing.addr == seen.at[2].register)
+    yield "written", writing.en | ~seen.is_chunk(2)
+    flies = Cat(Cat(seen.at[place].writes, seen.at[place].error).any() for place in seen.places).any()
+    yield "left over", ~writing.en | its | ~(control.held_valid | control.pending.any() | flies)
 
 
 def _waits(seen: _Seen) -> Iterator[Condition]:
@@ -226,7 +262,8 @@ def _waits(seen: _Seen) -> Iterator[Condition]:
         places = range(1, latency - 1)
         there = Cat(seen.is_product(place) & (seen.at[place].register == tile) for place in places)
         yield f"recent {tile}", (recent == there) & (control.busy[tile] == there.any())
-    goes = seen.goes & held.is_sound
+    # A refused beat as well.
+    goes = seen.goes
     for place in range(1, latency):
         yield f"waits for {place}", ~(goes & seen.is_product(place) & (seen.at[place].register == held.register))
 
@@ -249,7 +286,7 @@ def _levels(seen: _Seen) -> Iterator[Condition]:
 
 
 def _tiles(m: Module, seen: _Seen) -> Iterator[Condition]:
-    """At most one result of each tile is on its way, and it is marked."""
+    """At most one result of each tile, or one chunk, is on its way, and it is marked."""
     control, drain = seen.control, seen.drain
     queue, memory = drain.tiles, SeenMemory.of_queue(drain.tiles)
     m.d.comb += [row.addr.eq(place) for place, row in enumerate(memory.rows)]
@@ -264,22 +301,107 @@ def _tiles(m: Module, seen: _Seen) -> Iterator[Condition]:
         waiting.append((is_used, entry.register))
     yield "head", ~drain.head_valid | (drain.head.is_refused == Cat(drain.head.error).any())
     waiting += [(drain.head_valid, drain.head.register), (control.leaving, control.leaving_tile)]
+    waits = list(waiting[:-1])
     waiting += [(seen.will_give(place), seen.at[place].register) for place in seen.places]
+    marked = [C(1, 1)] * (len(waiting) - len(seen.places)) + [seen.is_marked(place) for place in seen.places]
     for tile in range(seen.parameters.registers):
         its = [named(m, "is_its_result", is_there & (register == tile)) for is_there, register in waiting]
         # None or one: nothing is both behind a place and at it.
-        several, found = C(0, 1), C(0, 1)
-        for each in its:
-            several, found = several | (found & each), found | each
-        yield f"results of {tile}", ~several & (found == control.pending[tile])
+        several, found, is_marked = C(0, 1), C(0, 1), C(0, 1)
+        for each, marks in zip(its, marked, strict=True):
+            several, found, is_marked = several | (found & each), found | each, is_marked | (each & marks)
+        yield f"results of {tile}", ~several & (is_marked == control.pending[tile])
     held = control.held
     goes = seen.goes & held.gives_result
+    if seen.shares:
+        yield from _ages(seen, waits)
+        chunks = control.chunks
+        states = SeenMemory(chunks.states, chunks.writing, chunks.reading)
+        m.d.comb += [row.addr.eq(place) for place, row in enumerate(states.rows)]
+        for tile, row in enumerate(states.rows):
+            state = data.View(chunks.states.shape, row.data)
+            yield f"chunk of {tile} ends", control.ending[tile] == (state.is_last & state.open)
+        its_end = Cat(bit & (held.register == tile) for tile, bit in enumerate(control.ending)).any()
+        goes = seen.goes & (held.gives_result | (control.length == 1) | its_end)
+        behind = drain.on_way[1]
+        starts = behind.valid & ~Cat(behind.error).any() & (_number(seen, behind) == 0)
+        newest = drain.on_way[0]
+        its = control.leaving & (control.leaving_tile == newest.register)
+        yield "tile was taken", ~(newest.valid & (_number(seen, newest) == 0)) | its
+        yield "tile was free", ~(goes & starts & (held.register == behind.register))
     is_free = ~Cat(bit & (held.register == tile) for tile, bit in enumerate(control.pending)).any()
     yield "tile is free", ~goes | is_free
 
 
+def _number(seen: _Seen, each: Any) -> Value:
+    """Return the number of a partial sum on its way among those of a chain."""
+    columns, rows = seen.parameters.sharing_columns, seen.parameters.rows
+    return (each.row * columns if rows > 1 else C(0, 1)) + each.column
+
+
+def _ages(seen: _Seen, waits: list[tuple[Value, Value]]) -> Iterator[Condition]:
+    """The next chunk of a tile follows the one before from afar: each is as old as its first partial sum."""
+    way, last = seen.drain.on_way, len(seen.at) + 3
+    ages = [place + 1 + _number(seen, each) for place, each in enumerate(way)]
+    are_there = [each.valid & ~Cat(each.error).any() for each in way]
+    for place, (each, cycles, is_there) in enumerate(zip(way, ages, are_there, strict=True)):
+        younger = [
+            ~(seen.will_give(at) & (seen.at[at].register == each.register)) | (cycles >= at + 3) for at in seen.places
+        ]
+        younger += [~(waits_there & (register == each.register)) | (cycles >= last) for waits_there, register in waits]
+        yield f"chunk before {place}", ~is_there | Cat(younger).all()
+        for before in range(place + 1, len(way)):
+            same = is_there & are_there[before] & (way[before].register == each.register)
+            yield f"chunks {place} {before}", ~same | (ages[before] == cycles) | (ages[before] >= cycles + last)
+
+
+def _sums(m: Module, seen: _Seen) -> Iterator[Condition]:
+    """Every row on its way has a place; the partial sums of a chunk follow one another."""
+    drain, parameters = seen.drain, seen.parameters
+    columns, lines, way = parameters.sharing_columns, drain.lines, drain.on_way
+    newest, length = way[0], parameters.rows * parameters.sharing_columns
+    coming = Mux(newest.gives & (drain.left != 0), (drain.left + columns - 1) // columns, 0)
+    used = drain.spare + drain.removed + lines.level + coming
+    for each in way:
+        used = named(m, "used_places", used + (each.valid & each.gives & each.is_end))
+    yield "rows", lines.has_word == (lines.level != 0)
+    yield "places", (used == parameters.places) & (drain.spare <= parameters.places)
+    yield "sums left", drain.left < length
+    goes_on = newest.valid & ~newest.last_row & (_number(seen, newest) == length - 1 - drain.left)
+    yield "chunk goes on", (drain.left == 0) | goes_on
+    yield "chunk ends", ~newest.valid | (newest.last_row == (drain.left == 0))
+    for place, each in enumerate(way):
+        refused, number = Cat(each.error).any(), _number(seen, each)
+        is_one = each.gives & each.is_end & each.last_row & (number == 0)
+        yield f"refusal has one row {place}", ~(each.valid & refused) | is_one
+        its = (each.is_end == (each.column == columns - 1)) & (each.last_row == (number == length - 1))
+        its &= (each.column < columns) & (number < length)
+        yield f"sum {place}", ~each.valid | refused | its
+        if place:
+            behind = way[place - 1]
+            follows = behind.valid & (behind.register == each.register) & (behind.gives == each.gives)
+            follows &= ~Cat(behind.error).any() & (_number(seen, behind) == number + 1)
+            yield f"sums follow {place}", ~(each.valid & ~each.last_row) | follows
+            starts = ~behind.valid | (_number(seen, behind) == 0)
+            yield f"chunks follow {place}", (each.valid & ~each.last_row) | starts
+
+
+def _totals(seen: _Seen) -> Iterator[Condition]:
+    """No total is read before it was written. A row is queued when it is complete."""
+    way = seen.drain.on_way
+    for place, each in enumerate(way):
+        for before in range(place + 1, min(place + _TOTAL_DELAY, len(way))):
+            older = way[before]
+            same = (older.register == each.register) & (_number(seen, older) == _number(seen, each))
+            numbers = ~Cat(each.error, older.error).any()
+            yield f"total {place} {before}", ~(each.valid & older.valid & numbers & same)
+
+
 def _rows(m: Module, seen: _Seen) -> Iterator[Condition]:
     """Every row on its way has a place, and follows the one before it."""
+    if seen.shares:
+        yield from _sums(m, seen)
+        return
     drain, parameters = seen.drain, seen.parameters
     rows, lines, way = parameters.rows, drain.lines, drain.on_way
     used = drain.spare + drain.removed + lines.level + drain.left
@@ -315,6 +437,8 @@ def _queues(seen: _Seen, offers: Value) -> Iterator[Condition]:
     gives = seen.will_give(len(seen.at) - 1)
     yield "every result becomes a tile", drain.tiles.w_en == gives
     takes = drain.taken.takes
+    if seen.shares:
+        yield from _totals(seen)
     yield "takes what there is", ~takes | (drain.head_valid & Mux(takes, drain.spare >= seen.parameters.rows, 0))
 
 

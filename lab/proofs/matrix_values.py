@@ -42,6 +42,8 @@ _CASES = (
     (_SHORT, 1, 1, 1, 1, 1, True),
     (_SHORT, 1, 1, 2, 2, 1, True),
 )
+#: The same without level 0, where totals lie outside of the lanes: a chunk of one product, and two of them.
+_SHARED = ((TINY, 2, 2, 2, 1, 1), (_LONG, 1, 1, 1, 1, 1), (_SHORT, 1, 1, 1, 2, 1))
 #: Any tile but 0, which idle operations carry.
 _TILE = 5
 #: Cycles between a product's issue and the one before, a promotion's way, and the rest.
@@ -50,18 +52,31 @@ _SPARE = 12
 
 def matrix_value_proofs() -> Iterator[Proof]:
     """Yield the proofs of every case."""
-    for fmt, rows, columns, level, products, chunk, initial in _CASES:
+    cases = [(*case, (0, 1, 2) if case[3] else (0,)) for case in _CASES]
+    for fmt, rows, columns, level, products, chunk, initial, levels in cases + [
+        (*case, False, (1, 2)) for case in _SHARED
+    ]:
         claim = f"matrix/values/{fmt}/{rows}x{columns}/level_{level}/products_{products}{'/initial' if initial else ''}"
+        claim += "/levels_12" if levels == (1, 2) else ""
         title = f"{fmt}, {rows} x {columns} lanes, level {level}, {products} products in chunks of {chunk}"
         title += ", initial values" if initial else ""
-        build = partial(_build, fmt, rows, columns, level, products, chunk, initial=initial)
+        title += ", levels 1 and 2" if levels == (1, 2) else ""
+        build = partial(_build, fmt, rows, columns, level, products, chunk, levels=levels, initial=initial)
         yield Proof(claim, "array: values", title, "fused steps in order", BITWUZLA, build, 900, True)
 
 
 def _build(
-    fmt: FloatFormat, rows: int, columns: int, level: int, products: int, chunk: int, folder: Path, *, initial: bool
+    fmt: FloatFormat,
+    rows: int,
+    columns: int,
+    level: int,
+    products: int,
+    chunk: int,
+    folder: Path,
+    *,
+    levels: tuple[int, ...],
+    initial: bool,
 ) -> str:
-    levels = (0, 1, 2) if level else (0,)
     size: dict[str, Any] = {"rows": rows, "columns": columns, "initial": initial}
     unit = MatrixMac(operands=(fmt,), inner=OPERAND, levels=levels, chunk_bits=2, **size)
     step = netlist_of(FusedStep(unit.parameters.formats), folder)
@@ -74,7 +89,11 @@ def values_formula(unit: MatrixMac, netlist: Netlist, step: Netlist, level: int,
     beat, answer = matrix_beat_layout(parameters), matrix_result_layout(parameters)
     text, payloads = "", []
     loaded = unit.rows if unit.initial else 0
-    cycles = (loaded + products) * unit.accumulate_latency + unit.latency + parameters.returning_position
+    core, distance = parameters.core, unit.accumulate_latency
+    if core.shares_promotions and chunk == 1:
+        # Its chunk goes through all ranks, the queue and into the chains before the next one may end.
+        distance = len(core.operation_ranks) + 2 + 3
+    cycles = (loaded + products) * distance + unit.latency + parameters.returning_position
     cycles += unit.rows + _SPARE
     for row in range(loaded):
         # Operands, `first` and `last` may be anything.
@@ -93,7 +112,7 @@ def values_formula(unit: MatrixMac, netlist: Netlist, step: Netlist, level: int,
     instances: list[Instance] = []
     always = {"clk": "#b0", "rst": "#b0", "o__ready": "#b1", "chunk": bits(chunk, 2)}
     # A beat is offered until it is taken: the first at once, the second behind it, the others when one is issued.
-    accepted = [0, *(1 + unit.accumulate_latency * k for k in range(loaded + products - 1))]
+    accepted = [0, *(1 + distance * k for k in range(loaded + products - 1))]
     for cycle in range(cycles):
         number = next((k for k, at in enumerate(accepted) if cycle <= at), None)
         given = always | {"i__valid": "#b0" if number is None else "#b1"}

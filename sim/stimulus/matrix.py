@@ -23,6 +23,8 @@ __all__ = ["MatrixMaker"]
 
 #: Reductions of every tile that end one right after the other.
 _TURNS = 6
+#: Cycles from taking a chunk out of the lanes to the issue of the next one in its place.
+_UNTIL_FREE = 3
 #: The kinds of initial values.
 _KINDS = ("+0", "-0", "subnormal", "normal", "infinity", "nan", "signalling")
 
@@ -266,7 +268,9 @@ class MatrixMaker(VectorMaker):
         return [one for one in MacMaker.throughput(self) if not one.name.startswith("throughput_of_answers")]
 
     def cycles(self, level: int, ends_chunk: list[bool]) -> int:
-        """Return the cycles that products take in rotation: each promotion has its cycle."""
+        """Return the cycles that products take in rotation: each promotion has its cycle, in the lanes or elsewhere."""
+        if self.mac.parameters.core.shares_promotions:
+            return self._cycles_of_shared_promotions(ends_chunk)
         cycle, promotions, issued = 0, set(), []
         for ends in ends_chunk:
             while cycle in promotions:
@@ -274,6 +278,23 @@ class MatrixMaker(VectorMaker):
             issued.append(cycle)
             if ends:
                 promotions.add(cycle + self.mac.parameters.returning_position)
+            cycle += 1
+        ahead = beats_ahead(self.mac)
+        return issued[-1 - ahead] + 1 + ahead
+
+    def _cycles_of_shared_promotions(self, ends_chunk: list[bool]) -> int:
+        """Return the cycles of products that wait, if they end a chunk, until the one before has left the lanes."""
+        core, tiles = self.mac.parameters.core, self.mac.accumulate_latency
+        cycle, taken, issued = 0, 0, []
+        free = [0] * tiles
+        for place, ends in enumerate(ends_chunk):
+            tile = place % tiles
+            if ends:
+                cycle = max(cycle, free[tile])
+                # All ranks and the queue; the partial sums of the chunk before take a cycle each.
+                taken = max(cycle + len(core.operation_ranks) + 2, taken + core.rows * core.sharing_columns)
+                free[tile] = taken + _UNTIL_FREE
+            issued.append(cycle)
             cycle += 1
         ahead = beats_ahead(self.mac)
         return issued[-1 - ahead] + 1 + ahead
