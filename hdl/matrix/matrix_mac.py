@@ -53,7 +53,7 @@ class MatrixMac(wiring.Component):
     have left the pipeline.
 
     Without level 0 and initial values, and with up to 32 rows, promotions take no cycles of the lanes. A lane only has
-    partial sums, and a column of lanes, or several columns of up to 16 lanes, share a unit that promotes one of them
+    partial sums, and a column of lanes, or several columns of up to 12 lanes, share a unit that promotes one of them
     in a cycle. So rows leave some cycles apart, and a beat that may end a chunk waits until the partial sums of its
     tile from before have left the lanes. In rotation over `accumulate_latency` tiles, none waits if chunks have as many
     products as lanes share a unit. With chunks of a few products, most cycles may pass in waiting.

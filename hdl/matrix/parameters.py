@@ -22,8 +22,8 @@ PROMOTION_DELAY = 12
 
 _MOST = 64  # far more than any device holds
 _LEAST_PLACES = 16  # a queue of fewer words is no smaller
-_MOST_SHARING = 16  # lanes of a promotion unit, which takes as many cycles for each chunk of a tile
-_MOST_ROWS = 32  # of a promotion unit that serves a single column: beats of a usual chunk
+_MOST_SHARING = 12  # lanes of a promotion unit, which takes a cycle for each: beats of the shortest usual chunk
+_MOST_ROWS = 32  # of a promotion unit that serves a single column: beats of the longest usual chunk
 
 #: The register ranks from the issue of an operation on. `arrive` is the way from the control to the operands. Behind
 #: `normal` an operand is a normalised significand, behind `copies` each group of lanes has its own, behind `round` lies
