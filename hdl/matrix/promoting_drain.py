@@ -59,6 +59,9 @@ class PromotingDrain(wiring.Component):
     left, spare, removed : Signal
         State that proofs refer to: partial sums of the last chunk that have not left the chains yet; places of `lines`
         less the rows under way to them; whether a row left `lines` in the cycle before, whose place is not counted yet.
+    is_free, has_places, took : Signal
+        State that proofs refer to: whether `left` is 0; whether `spare` was enough in the cycle before; whether a chunk
+        was taken then, so that it may not be enough now.
     on_way : list of Signal
         State that proofs refer to: for each cycle of the way, what arrives at its end.
     """
@@ -87,7 +90,7 @@ class PromotingDrain(wiring.Component):
             Signal(range(self._length)),
             Signal(range(parameters.places + 1), init=parameters.places),
         )
-        self.removed = Signal()
+        self.removed, self.took, self.has_places, self.is_free = Signal(), Signal(), Signal(), Signal(init=1)
         row = {
             "valid": 1, "gives": 1, "is_end": 1, "column": select_width(parameters.sharing_columns),
             **{name: answer[name].shape for name in ("error", "register", "row", "last_row")},
@@ -127,7 +130,7 @@ class PromotingDrain(wiring.Component):
         tiles, head, left, rows = self.tiles, self.head, self.left, self.parameters.rows
         takes, load, now = Signal(), Signal(), self.on_way[0]
         m.d.comb += [
-            takes.eq(self.head_valid & (left == 0) & (self.spare >= rows)),
+            takes.eq(self.head_valid & self.is_free & self.has_places & ~self.took),
             load.eq(~self.head_valid | takes),
             tiles.r_en.eq(load),
             self.taken.takes.eq(takes),
@@ -138,6 +141,9 @@ class PromotingDrain(wiring.Component):
         coming = Mux(takes, Mux(head.is_refused, 1, Mux(head.last, rows, 0)), 0)
         # Whether the receiver takes a row is known late.
         m.d.sync += [
+            self.took.eq(takes),
+            self.has_places.eq(self.spare >= rows),
+            self.is_free.eq(Mux(takes, head.is_refused | (self._length == 1), left <= 1)),
             self.removed.eq(self.lines.r_rdy & self.lines.r_en),
             self.spare.eq(self.spare - coming + self.removed),
         ]
@@ -145,9 +151,9 @@ class PromotingDrain(wiring.Component):
             m.d.sync += left.eq(Mux(head.is_refused, 0, self._length - 1))
             m.d.sync += [now[name].eq(head[name]) for name in head.shape().members if name in now.shape().members]
             m.d.sync += now.gives.eq(head.last | head.is_refused)
-        with m.Elif(left != 0):
+        with m.Elif(~self.is_free):
             m.d.sync += left.eq(left - 1)
-        m.d.sync += now.valid.eq(takes | (left != 0))
+        m.d.sync += now.valid.eq(takes | ~self.is_free)
         self._count(m, takes)
         m.d.sync += [
             there.eq(here)

@@ -26,6 +26,7 @@ __all__ = ["Promotion", "promotion_layout", "result_width"]
 _STEPS = ("read", "compare", "shift", "align", "add", "normalise", "round", "pack")
 #: Ranks between a partial sum at the end of a chain and the step ``read``: those of the operand, and ``product``.
 _READ = PROMOTION_DELAY - len(_STEPS)
+_MOST_IN_LUTS = 64  # totals
 
 
 def promotion_layout(parameters: MatrixParameters) -> data.StructLayout:
@@ -87,8 +88,10 @@ class Promotion(wiring.Component):
             }
         )
         depth = 1 << order["place"].width
-        # No total is read in the cycle in which it is written; else Yosys would add what gives its old value.
-        self.totals = Memory(shape=self._number.size + self._class.size, depth=depth, init=[], attrs={"no_rw_check": 1})
+        # No total is read in the cycle in which it is written; else Yosys would add what gives its old value. Few totals
+        # are faster in LUTs: a block of memory gives its word late in the cycle.
+        attrs: dict[str, Any] = {"no_rw_check": 1} | ({"ram_style": "distributed"} if depth <= _MOST_IN_LUTS else {})
+        self.totals = Memory(shape=self._number.size + self._class.size, depth=depth, init=[], attrs=attrs)
         self.writing, self.reading = self.totals.write_port(), self.totals.read_port()
         self.operand = Operand(parameters, is_second=False)
 
@@ -155,7 +158,7 @@ class Promotion(wiring.Component):
     def _read(self, m: Module, at: list[Any]) -> Signal:
         """Return the total and its class for the order at the step ``read``."""
         width = self._number.size + self._class.size
-        # A block of memory gives its word late in the cycle: nothing but a register is behind it.
+        # Nothing but a register is behind the memory.
         given, word = Signal(width, name="given", reset_less=True), Signal(width, name="word", reset_less=True)
         m.d.comb += self.reading.addr.eq(at[_READ - 3].place)
         m.d.sync += [given.eq(self.reading.data), word.eq(given)]

@@ -367,6 +367,8 @@ def _sums(m: Module, seen: _Seen) -> Iterator[Condition]:
     yield "rows", lines.has_word == (lines.level != 0)
     yield "places", (used == parameters.places) & (drain.spare <= parameters.places)
     yield "sums left", drain.left < length
+    yield "chains are free", drain.is_free == (drain.left == 0)
+    yield "has places", ~drain.has_places | drain.took | (drain.spare >= parameters.rows)
     goes_on = newest.valid & ~newest.last_row & (_number(seen, newest) == length - 1 - drain.left)
     yield "chunk goes on", (drain.left == 0) | goes_on
     yield "chunk ends", ~newest.valid | (newest.last_row == (drain.left == 0))

@@ -53,6 +53,7 @@ def test_matrix_mac_on_tiles_in_rotation_is_golden(level, chunk):
     [
         {"operands": FORMATS},
         {"operands": (CBFLOAT16,), "levels": (1, 2)},
+        {"operands": (FP16, CBFLOAT16), "levels": (1, 2), "rows": 7, "columns": 2},  # two promotion units
         {"operands": (BF16,), "levels": (1,)},
         {"operands": (FP16,), "levels": (0, 1)},
         {"operands": (CBFLOAT16,), "levels": (2,), "flags": False},
@@ -155,6 +156,7 @@ def any_initial(rng, outer, *shape):
     [
         {"operands": FORMATS},
         {"operands": (CBFLOAT16,), "levels": (1, 2), "rows": 5, "columns": 6, "registers": 4},
+        {"operands": (FP16, CBFLOAT16), "levels": (1, 2), "rows": 7, "columns": 2},  # two promotion units
         {"operands": (BF16,), "levels": (1,)},
         {"operands": (FP16, BF16), "levels": (0,), "flags": False},
         {"operands": (CBFLOAT16,), "levels": (2,), "flags": False, "rows": 1, "registers": 2},
@@ -226,9 +228,10 @@ def test_matrix_mac_sends_the_rows_of_a_tile_one_after_the_other():
     ]
 
 
-def test_matrix_mac_has_the_latency_that_it_states():
-    unit = unit_of(MatrixMac, rows=2, columns=3, operands=FORMATS)
-    done = run(unit, [Beat((0, 0), (0, 0, 0), first=True, last=True)])
+@pytest.mark.parametrize("levels", [(0, 1, 2), (1, 2)], ids=str)
+def test_matrix_mac_has_the_latency_that_it_states(levels):
+    unit = unit_of(MatrixMac, rows=2, columns=3, operands=FORMATS, levels=levels)
+    done = run(unit, [Beat((0, 0), (0, 0, 0), level=levels[0], first=True, last=True)])
     assert done.left_at[0] - done.accepted_at[0] == unit.latency
 
 
@@ -248,6 +251,19 @@ def test_matrix_mac_in_rotation_issues_products_in_nearly_all_cycles(rows, level
     promotions = rounds * 8 * (0 if level == 0 else -(-length // (chunk or length)))
     assert cycles <= len(beats) + promotions
     assert len(beats) / cycles > share
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(6, 2), (12, 1)])
+def test_matrix_mac_with_shared_promotions_and_chunks_of_12_never_waits(rows, columns):
+    unit = unit_of(MatrixMac, rows=rows, columns=columns, operands=(CBFLOAT16,), levels=(1, 2), flags=False)
+    length, one = 24, CBFLOAT16.one
+    beats = [
+        Beat((one,) * rows, (one,) * columns, register=register, level=1, first=k == 0, last=k == length - 1)
+        for k in range(length) for register in range(8)
+    ]  # fmt: skip
+    done = run(unit, beats, chunk=12)
+    assert len(done.results) == 8 * rows
+    assert done.accepted_at[-1] - done.accepted_at[0] + 1 == len(beats)
 
 
 @pytest.mark.parametrize(
