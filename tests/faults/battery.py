@@ -17,7 +17,9 @@ from golden import (
     FLOAT8_E5M2,
     FP16,
     FP32,
+    Accumulator,
     FloatFormat,
+    FusedSum,
     Reduction,
     Rounding,
     accumulators,
@@ -298,14 +300,14 @@ def counted(rng: np.random.Generator) -> Iterator[Any]:
 
     # The largest factors that lose a digit: 2 - 2^-23 squared, less itself, leaves half of the last digit there is.
     largest = (FP32.one - (52 << 23) | 0x7FFFFF) & 0xFFFFFFFF
-    row = np.full((12, 2), largest, np.uint32)
-    column = np.repeat(np.uint32([[largest], [largest | FP32.sign_mask]]), 64, axis=1)
+    row, column = np.zeros((12, 16), np.uint32), np.zeros((16, 64), np.uint32)  # whole vectors of factors
+    row[:, :2], column[0], column[1] = largest, largest, largest | FP32.sign_mask
     yield from _counted(row, column, operand=FP32, level=0, counts=True)
     # Factors of which a few alone make tiny sums: in each block, panel and vector in turn, among others that make none.
     for fmt in (CBFLOAT16, BF16, FP16, FP32):
         for panel, column in enumerate((2, 37, 71, 105, 139)):
-            a, b = (np.full(shape, fmt.one, code_dtype(fmt)) for shape in ((7, 600), (600, 140)))
-            k = 40 + 110 * panel
+            a, b = (np.full(shape, fmt.one, code_dtype(fmt)) for shape in ((7, 400), (400, 140)))
+            k = 40 + 80 * panel
             a[panel, :k] = 0
             a[panel, k], b[k, column] = fmt.one + 1, fmt.min_normal - 3
             yield from _counted(a, b, operand=fmt, reduction=Reduction(fmt, (None, 32)[panel % 2], fmt), counts="rows")
@@ -352,7 +354,7 @@ def other_machines(rng: np.random.Generator) -> Iterator[Any]:
 
 def members(rng: np.random.Generator) -> Iterator[Any]:
     """Members of the accumulators' family that no machine has: every parameter is drawn from its whole range."""
-    for number in range(60):
+    for number in range(40):
         for total in (FP32, FP16):
             device = member(number, total)
             rule, fmt = device.model, device.operand
@@ -360,6 +362,14 @@ def members(rng: np.random.Generator) -> Iterator[Any]:
                 a, b, totals = cases(rng, fmt, rows, (3 - rows // 3) * rule.block - 1 + number % 3, 34, rule.outer)
                 yield matmul(a, b, operand=fmt, reduction=rule, initial=totals)
             yield dot(a, b.T[:rows], operand=fmt, reduction=rule, initial=totals[:, 0])
+    # A total of float16, and a sum next to half of its last place, by a digit that a double has no room for beside it.
+    parts, start = (FusedSum(9, 40, rounding=None),), encode([1.0, 1 + 2.0**-10, 3.0], FP16)
+    rule = Accumulator(16, 9, FusedSum(2, result=FP16), stages=parts, nan=FP16.nan)
+    a = encode([[2.0**-7] * 8 + [2.0**-27]], BF16)
+    for sign in (0, BF16.sign_mask):
+        b = np.repeat(a.T, 3, axis=1)
+        b[8] |= a.dtype.type(sign)
+        yield matmul(a, b, operand=BF16, reduction=rule, initial=start)
 
 
 def flushed(rng: np.random.Generator) -> Iterator[Any]:

@@ -22,8 +22,8 @@ from . import battery
 from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Fault, Ruling
 from .suite import in_child
 
-#: Processor seconds until an answer counts as none: all paths answer everything in 5, and a faulty loop may never end.
-PATIENCE = 12.0
+#: Processor seconds until an answer counts as none: all paths answer everything in 7, and a faulty loop may never end.
+PATIENCE = 16.0
 #: Compiles in half the time of -O1, and the code is about as fast.
 OPTIMISATION = "-Og"
 #: Only the units for accumulators of other machines compute these parts.

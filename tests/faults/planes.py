@@ -31,6 +31,10 @@ def planes(rng: np.random.Generator) -> Iterator[Any]:
         yield from _windowed(rng, windows, (batch, channels, *size), output, formats)
     # Every result reads a whole window, none of which lies outside, and no axis but the last has steps.
     yield from _windowed(rng, Windows((3, 3), (1, 2), (1, 1), (0, 0)), (1, 3, 12, 21), (10, 10), (BF16, FP32))
+    # Products at either end of float32.
+    for power in (-74, 63):
+        for kernel in (1, 3):
+            yield from _windowed(rng, Windows((kernel,), (1,), (1,), (1,)), (1, 37, 7), (3,), (FP32, FP32), 2.0**power)
     with kernels.use(str(kernels.kernel_info()["path"]), 3):
         yield from _windowed(rng, Windows((3, 3), (2, 1), (1, 2), (1, -1)), (2, 35, 30, 67), (15, 60), (BF16, FP32))
 
@@ -41,12 +45,13 @@ def _windowed(
     shape: tuple[int, ...],
     output: tuple[int, ...],
     formats: tuple[FloatFormat, FloatFormat],
+    scale: float = 1.0,
 ) -> Iterator[Any]:
     """Yield what each function makes of planes of a shape, and the room around it, which stays as it is."""
     operand, result = formats
     batch, channels, *size = shape
-    x, g = _amid(_mixed(rng, shape)), _amid(_mixed(rng, (batch, channels, *output)))
-    weights = _amid(quantize(_mixed(rng, (channels, *windows.kernel)), operand))
+    x, g = (_amid(_mixed(rng, (batch, channels, *axes), scale)) for axes in (size, output))
+    weights = _amid(quantize(_mixed(rng, (channels, *windows.kernel), scale), operand))
     start, products = _amid(_mixed(rng, (channels,))), _amid(_mixed(rng, (batch, channels, *windows.kernel, *output)))
     options = {"operand": operand, "level": 0, "out": result}
     count = int(np.prod(windows.kernel))
@@ -81,9 +86,11 @@ def _windowed(
     yield _canonical(room)
 
 
-def _mixed(rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-    """Return values near 1, some of which are large or tiny, or zeros; a few are not finite."""
-    values = rng.normal(size=shape) * 2.0 ** np.where(rng.random(shape) < 0.1, rng.integers(-70, 60, shape), 0)
+def _mixed(rng: np.random.Generator, shape: tuple[int, ...], scale: float = 1.0) -> Any:
+    """Return values near 1, times a scale, some of which are large or tiny, or zeros; a few are not finite."""
+    values = rng.normal(size=shape) * scale
+    if scale == 1.0:
+        values *= 2.0 ** np.where(rng.random(shape) < 0.1, rng.integers(-70, 60, shape), 0)
     values = np.where(rng.random(shape) < 0.05, rng.choice([0.0, -0.0], shape), values)
     special = rng.choice([np.inf, -np.inf, np.nan], shape)
     return np.where(rng.random(shape) < 0.002, special, values).astype(np.float32)
