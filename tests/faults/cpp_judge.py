@@ -23,6 +23,7 @@ from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Fault, Ruling
 from .suite import in_child
 
 #: Processor seconds until an answer counts as none: all paths answer everything in 7, and a faulty loop may never end.
+#: On the clock it is ten times as long, for machines that have other work.
 PATIENCE = 16.0
 #: Compiles in half the time of -O1, and the code is about as fast.
 OPTIMISATION = "-Og"
@@ -141,7 +142,7 @@ class CppJudge:
 
     def ask(self, file: Path, paths: Sequence[str], parts: Sequence[battery.Part] = battery.PARTS) -> tuple[str, str]:
         """Ask a library in a new process, which may crash or hang; the first difference ends it."""
-        said = in_child(lambda: self._difference(file, paths, parts), PATIENCE)
+        said = in_child(lambda: self._difference(file, paths, parts), PATIENCE, 10 * PATIENCE)
         return (CAUGHT, said.text) if said.text else (SURVIVED, "")
 
     def _difference(self, file: Path, paths: Sequence[str], parts: Sequence[battery.Part]) -> str:
