@@ -146,7 +146,7 @@ def main() -> int:
     for part, (faults, runner, usual_share, every_kind) in PARTS.items():
         found = [fault for fault in faults() if given.files in fault.file]
         every = [fault for fault in found if can_be_judged(part, fault)]
-        made[part], left_out[part] = len(found), len(found) - len(every)
+        made[part], left_out[part] = len(every), len(found) - len(every)
         if given.report_only or (given.part and part not in given.part):
             continue
         share = usual_share if given.share is None else given.share
