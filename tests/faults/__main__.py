@@ -16,7 +16,7 @@ from typing import Protocol
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .cpp_judge import CppJudge
+from .cpp_judge import CppJudge, is_compiled
 from .fault import CAUGHT, ROOT, SURVIVED, Fault, Ruling, sampled
 from .kinds import cpp_faults, python_faults
 from .python_judge import ELSEWHERE, Fresh, Patching, without
@@ -70,7 +70,13 @@ def keep(part: str, verdicts: list[Ruling]) -> None:
 def kept(part: str) -> list[Ruling]:
     file = RESULTS / f"{part}.json"
     read = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
-    return [Ruling(**{**each, "fault": Fault(**each["fault"])}) for each in read]
+    rulings = [Ruling(**{**each, "fault": Fault(**each["fault"])}) for each in read]
+    return [ruling for ruling in rulings if can_be_judged(part, ruling.fault)]
+
+
+def can_be_judged(part: str, fault: Fault) -> bool:
+    """Return whether this machine has a path that compiles the file of a fault, which matters to C++ alone."""
+    return part != "C++" or is_compiled(fault.file)
 
 
 def run_cpp(part: str, faults: list[Fault], before: list[Ruling], folder: Path, given: argparse.Namespace) -> None:
@@ -136,10 +142,11 @@ def main() -> int:
     )
     parser.add_argument("--report-only", action="store_true", help="write the report from the last run's results")
     given = parser.parse_args()
-    made = {}
+    made, left_out = {}, {}
     for part, (faults, runner, usual_share, every_kind) in PARTS.items():
-        every = [fault for fault in faults() if given.files in fault.file]
-        made[part] = len(every)
+        found = [fault for fault in faults() if given.files in fault.file]
+        every = [fault for fault in found if can_be_judged(part, fault)]
+        made[part], left_out[part] = len(every), len(found) - len(every)
         if given.report_only or (given.part and part not in given.part):
             continue
         share = usual_share if given.share is None else given.share
@@ -153,12 +160,12 @@ def main() -> int:
             runner(part, rest, before, Path(folder), given)
     status = 0
     for tool, parts in _TOOLS.items():
-        found = {part: (made[part], kept(part)) for part in parts}
+        rulings = {part: (made[part], kept(part)) for part in parts}
         if (given.report_only or not given.part or set(given.part) & set(parts)) and any(
-            part[1] for part in found.values()
+            part[1] for part in rulings.values()
         ):
             recording = sum(seconds_of(_records(part)) for part in parts if part in _TESTS)
-            status |= write(tool, found, given.seed, recording)
+            status |= write(tool, rulings, given.seed, recording, sum(left_out[part] for part in parts))
     return status
 
 

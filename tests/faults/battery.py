@@ -17,7 +17,9 @@ from golden import (
     FLOAT8_E5M2,
     FP16,
     FP32,
+    Accumulator,
     FloatFormat,
+    FusedSum,
     Reduction,
     Rounding,
     accumulators,
@@ -33,6 +35,7 @@ from golden import (
 )
 from golden.arrays.value_products import indexed_values
 from golden.kernels.products import Indexed, call_of, matmul_indexed
+from lab.devices.family import member
 from lab.suites.accumulators.cases import draw, draw_edges
 
 from ..golden.judges import boundary_codes, code_dtype, values_around
@@ -54,6 +57,7 @@ from ..golden.kernels.test_accumulators import EIGHT_STAGES
 from ..golden.kernels.test_counting import WIDE, numbers, plans
 from ..golden.kernels.test_environment import FLUSH_TO_ZERO, LIBM, MASKED, ROUND_UP, SUBNORMALS_ARE_ZERO, ControlWord
 from ..golden.kernels.test_indexed import tables
+from .planes import planes
 
 Answer = tuple[str, Any]
 Part = Callable[[np.random.Generator], Iterator[Any]]
@@ -131,6 +135,13 @@ def shapes(rng: np.random.Generator) -> Iterator[Any]:
                 a, b = codes("special", fmt, (rows, 37), rng), codes("special", fmt, (37, columns), rng)
                 for level in (0, 1, 2):
                     yield matmul(a, b, operand=fmt, level=level)
+    # Every other initial value of a row; results of two columns, which are written down the columns.
+    for fmt in (CBFLOAT16, FP32):
+        a, b = codes("special", fmt, (37, 20), rng), codes("normal", fmt, (20, 66), rng)
+        start = codes("normal", FP32, (37, 66), rng)
+        for columns in (2, 33):
+            yield matmul(a, b[:, :columns], operand=fmt, level=1, initial=start[:, : 2 * columns : 2])
+            yield matmul(a, b[:, :columns], operand=fmt, level=0, out=FP16)
     a, b = rng.normal(size=(70, 90, 2)).astype(np.float32), rng.normal(size=(90, 3, 70)).astype(np.float32)
     for x in (a[..., 0], a[::-1, ::-1, 1], np.asfortranarray(a[..., 0]), a[::2, :, 0]):
         for y in (b[:, 0], b[:, 1, ::-1], np.asfortranarray(b[:, 2]), b[:, 0, ::3]):
@@ -287,6 +298,20 @@ def counted(rng: np.random.Generator) -> Iterator[Any]:
         for operands in (*tiny_by_the_last_digit(fmt), near_smallest_normal(fmt)):
             yield from _counted(*operands, operand=fmt, reduction=Reduction(fmt, None, fmt), counts=True)
 
+    # The largest factors that lose a digit: 2 - 2^-23 squared, less itself, leaves half of the last digit there is.
+    largest = (FP32.one - (52 << 23) | 0x7FFFFF) & 0xFFFFFFFF
+    row, column = np.zeros((12, 16), np.uint32), np.zeros((16, 64), np.uint32)  # whole vectors of factors
+    row[:, :2], column[0], column[1] = largest, largest, largest | FP32.sign_mask
+    yield from _counted(row, column, operand=FP32, level=0, counts=True)
+    # Factors of which a few alone make tiny sums: in each block, panel and vector in turn, among others that make none.
+    for fmt in (CBFLOAT16, BF16, FP16, FP32):
+        for panel, column in enumerate((2, 37, 71, 105, 139)):
+            a, b = (np.full(shape, fmt.one, code_dtype(fmt)) for shape in ((7, 400), (400, 140)))
+            k = 40 + 80 * panel
+            a[panel, :k] = 0
+            a[panel, k], b[k, column] = fmt.one + 1, fmt.min_normal - 3
+            yield from _counted(a, b, operand=fmt, reduction=Reduction(fmt, (None, 32)[panel % 2], fmt), counts="rows")
+
 
 def _counted(*operands: Any, product: Any = matmul, **options: Any) -> Iterator[Any]:
     result, found = product(*operands, **options)
@@ -327,6 +352,75 @@ def other_machines(rng: np.random.Generator) -> Iterator[Any]:
             yield matmul(long, long.T[:, ::3], operand=BF16, reduction=rule)
 
 
+def members(rng: np.random.Generator) -> Iterator[Any]:
+    """Members of the accumulators' family that no machine has: every parameter is drawn from its whole range."""
+    for number in range(40):
+        for total in (FP32, FP16):
+            device = member(number, total)
+            rule, fmt = device.model, device.operand
+            for cases, rows in ((draw, 3), (draw, 2), (draw_edges, 3)):
+                a, b, totals = cases(rng, fmt, rows, (3 - rows // 3) * rule.block - 1 + number % 3, 34, rule.outer)
+                yield matmul(a, b, operand=fmt, reduction=rule, initial=totals)
+            yield dot(a, b.T[:rows], operand=fmt, reduction=rule, initial=totals[:, 0])
+    # A total of float16, and a sum next to half of its last place, by a digit that a double has no room for beside it.
+    parts, start = (FusedSum(9, 40, rounding=None),), encode([1.0, 1 + 2.0**-10, 3.0], FP16)
+    rule = Accumulator(16, 9, FusedSum(2, result=FP16), stages=parts, nan=FP16.nan)
+    a = encode([[2.0**-7] * 8 + [2.0**-27]], BF16)
+    for sign in (0, BF16.sign_mask):
+        b = np.repeat(a.T, 3, axis=1)
+        b[8] |= a.dtype.type(sign)
+        yield matmul(a, b, operand=BF16, reduction=rule, initial=start)
+
+
+def flushed(rng: np.random.Generator) -> Iterator[Any]:
+    """Subnormals flushed: of operands, of initial values, of sums and results, in codes and in values."""
+    for fmt in (CBFLOAT16, FP16, BF16, CB16, FP32, *ODD_ONES):
+        options = {"operand": fmt, "subnormals": "flush"}
+        inner = fmt if fmt.has_one else CBFLOAT16
+        plans = Reduction(FP32, None, FP32), Reduction(inner, 7, FP32), Reduction(inner, 12, inner)
+        for kind in ("edges", "special", "wide"):
+            a, b = codes(kind, fmt, (7, 40), rng), codes("wide", fmt, (40, 37), rng)
+            for plan in (*plans, Reduction(FP32, 16, BF16), Reduction(inner, None, inner)):
+                start = codes("edges", plan.outer, (7, 1), rng)
+                for out in (None, FP16, FP32):
+                    yield matmul(a, b, reduction=plan, out=out, **options)
+                yield matmul(a, a.T, reduction=plan, initial=start, **options)
+                yield dot(a, b.T[:7], reduction=plan, **options)
+                values = decode(a, fmt), decode(b, fmt)
+                yield matmul_values(*values, reduction=plan, initial=np.float32(2.0**-130), **options)
+        # Products and sums beside the smallest normal value, and beside what is just rounded up to it.
+        a, b = near_smallest_normal(fmt)
+        for plan in plans if fmt.has_one else ():
+            yield matmul(a, b, reduction=plan, **options)
+        steps = np.arange(-40, 41)[:, np.newaxis]
+        for destination in (CBFLOAT16, FP16, ODD_ONES[0], ODD_ONES[1], fmt):
+            smallest = 2.0**destination.emin
+            for below in (0.0, 0.25, 0.5, 1.0):
+                beside = np.float32(smallest * (1 - below * 2.0 ** -(destination.fraction_bits + 1)))
+                near = (encode(beside, FP32) + steps).astype(np.uint32) | np.uint32([0, FP32.sign_mask])
+                one = encode([[1.0]], FP32)
+                inner = destination if destination.has_one else FP32
+                for plan in (Reduction(FP32, None, FP32), Reduction(inner, 4, FP32)):
+                    yield matmul(
+                        near.reshape(-1, 1), one, operand=FP32, reduction=plan, out=destination, subnormals="flush"
+                    )
+    # What the library leaves to NumPy: other modes, counts, conversions.
+    for fmt in (CBFLOAT16, FP32):
+        options = {"operand": fmt, "level": 0, "subnormals": "flush"}
+        a, b = codes("edges", fmt, (7, 20), rng), codes("wide", fmt, (20, 17), rng)
+        for mode in Rounding:
+            yield matmul(a, b, rounding=mode, seed=3, **options)
+        yield from _counted(a, b, counts="sum", **options)
+        for to in (FP16, FP32):
+            yield convert(a, fmt, to, subnormals="flush")
+            yield encode(decode(a, fmt), to, subnormals="flush")
+            yield quantize(decode(a, fmt), to, subnormals="flush")
+    for threads in (1, 2):
+        with kernels.use(str(kernels.kernel_info()["path"]), threads):
+            a, b = codes("edges", BF16, (90, 300), rng), codes("wide", BF16, (300, 70), rng)
+            yield matmul(a, b, operand=BF16, level=2, subnormals="flush")
+
+
 def threads(rng: np.random.Generator) -> Iterator[Any]:
     """Enough steps that each thread gets a share, and many calls close upon each other."""
     path = kernels.kernel_info()["path"]
@@ -356,5 +450,5 @@ def environment(rng: np.random.Generator) -> Iterator[Any]:
 
 PARTS: tuple[Part, ...] = (
     flat, lengths, chains, edges, shapes, batches, reductions, scales, subnormals, windows, dots, modes, counted,
-    narrow, other_machines, threads, environment,
+    narrow, other_machines, members, flushed, planes, threads, environment,
 )  # fmt: skip

@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,13 +22,16 @@ from . import battery
 from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, Fault, Ruling
 from .suite import in_child
 
-#: Processor seconds until an answer counts as none: all paths answer everything in 5, and a faulty loop may never end.
-PATIENCE = 12.0
+#: Processor seconds until an answer counts as none: all paths answer everything in 7, and a faulty loop may never end.
+#: On the clock it is ten times as long, for machines that have other work.
+PATIENCE = 16.0
 #: Compiles in half the time of -O1, and the code is about as fast.
 OPTIMISATION = "-Og"
-#: Only the units for accumulators of other machines compute this part.
-_ACCUMULATORS = (battery.other_machines,)
+#: Only the units for accumulators of other machines compute these parts.
+_ACCUMULATORS = battery.other_machines, battery.members
 _PRODUCTS = tuple(part for part in battery.PARTS if part not in _ACCUMULATORS)
+#: What a file is asked first whose name contains a word.
+_FIRST = {"count": battery.counted, "windows": battery.planes}
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,9 @@ def stages_of(file: str, paths: Sequence[str] = library.COMPILED_PATHS) -> list[
     """
     units = tuple(unit for unit in UNITS if file in files_of(unit))
     parts = _ACCUMULATORS if all(unit.startswith("accumulate") for unit in units) else _PRODUCTS
-    if "count" in file:
-        parts = (battery.counted, *(part for part in parts if part is not battery.counted))
+    for word, part in _FIRST.items():
+        if word in file:
+            parts = (part, *(other for other in parts if other is not part))
     of_paths = [(path, unit) for path in reversed(library.COMPILED_PATHS) for unit in units if _is_of(unit, path)]
     if len(of_paths) < len(units):
         return [Stage(units, tuple(paths), parts if parts is _ACCUMULATORS else (*parts, *_ACCUMULATORS))]
@@ -65,6 +70,17 @@ def stages_of(file: str, paths: Sequence[str] = library.COMPILED_PATHS) -> list[
         asked = [each for each in reversed(paths) if each.startswith(path)]
         stages += [Stage((unit,), tuple(asked), parts)] if asked else []
     return stages
+
+
+@cache
+def is_compiled(file: str, paths: tuple[str, ...] | None = None) -> bool:
+    """Return whether some path of this machine compiles a file of the kernels' source: else no question reaches it."""
+    return bool(stages_of(Path(file).name, paths_here() if paths is None else paths))
+
+
+def paths_here() -> tuple[str, ...]:
+    """Return the compiled paths that this machine runs, fastest first."""
+    return tuple(path for path in kernels.paths() if path != "numpy")
 
 
 def _refused(*_: object) -> NoReturn:
@@ -90,7 +106,7 @@ class CppJudge:
         self.builder = Builder(folder, OPTIMISATION)
         with kernels.use("numpy"):
             self.wanted = dict(battery.answers())
-        self.paths = tuple(path for path in kernels.paths() if path != "numpy")
+        self.paths = paths_here()
         result, by = self.ask(self.builder.unchanged(), self.paths)
         assert result == SURVIVED, f"without a fault, this differs from NumPy: {by}"
 
@@ -108,7 +124,8 @@ class CppJudge:
         text = (SOURCE / file).read_text(encoding="utf-8")
         (folder / "source" / file).write_text(fault.applied(text), encoding="utf-8")
         stages = stages_of(file, self.paths)
-        verdict = (SAME_CODE, "the compiler") if stages else (SURVIVED, "no path: this machine runs none of its units")
+        assert stages, f"{file}: no path of this machine compiles it"
+        verdict = SAME_CODE, "the compiler"
         for number, stage in enumerate(stages):
             place = folder / str(number)
             place.mkdir()
@@ -125,7 +142,7 @@ class CppJudge:
 
     def ask(self, file: Path, paths: Sequence[str], parts: Sequence[battery.Part] = battery.PARTS) -> tuple[str, str]:
         """Ask a library in a new process, which may crash or hang; the first difference ends it."""
-        said = in_child(lambda: self._difference(file, paths, parts), PATIENCE)
+        said = in_child(lambda: self._difference(file, paths, parts), PATIENCE, 10 * PATIENCE)
         return (CAUGHT, said.text) if said.text else (SURVIVED, "")
 
     def _difference(self, file: Path, paths: Sequence[str], parts: Sequence[battery.Part]) -> str:
@@ -133,7 +150,7 @@ class CppJudge:
         library._library = lambda: replacement
         by_numpy.accumulate_codes = _refused
         number = library._path_number
-        available = [path for path in self.paths if replacement.cbfloat_path_available(number(path))]
+        available = [path for path in library.COMPILED_PATHS if replacement.cbfloat_path_available(number(path))]
         if available != [*self.paths]:
             return f"the paths that there are: {', '.join(available)}"
         for path in paths:

@@ -22,7 +22,9 @@ _IS_OPEN, _IS_NONE = "open", "none"
 _COUNTED_AS = {NOT_REACHED: SURVIVED, SAME_CODE: _IS_NONE, NO_BUILD: _IS_NONE}
 
 
-def write(tool: str, parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: float) -> int:
+def write(
+    tool: str, parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: float, left_out: int = 0
+) -> int:
     """Write result and page; return 1 if a fault survives that no reason accounts for.
 
     Parameters
@@ -35,6 +37,8 @@ def write(tool: str, parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, r
         Of the sample.
     recording : float
         Processor seconds that it took to find out what each test reaches; 0 for faults of C++.
+    left_out : int
+        How many faults are in files that this machine does not compile into any path that it runs.
     """
     verdicts = [verdict for _, found in parts.values() for verdict in found]
     reasons = {verdict.fault: _reason(verdict) for verdict in verdicts if verdict.result in _SURVIVORS}
@@ -53,7 +57,7 @@ def write(tool: str, parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, r
     # The command of a whole run, not of one that judges survivors once more.
     command = " ".join(["python -m tests.faults", *(f"--part {part}" for part in parts)])
     data = {"files": files, "survivors": survivors}
-    note, shown = _note(parts, seed, recording), tables(files, survivors)
+    note, shown = _note(parts, seed, recording, left_out), tables(files, survivors)
     publish(measured(tool, sources, command, note=note, tables=shown, data=data))
     total = _counted(verdicts, reasons)
     said = f"{total[CAUGHT]} caught, {total[SURVIVED]} survive, {total[_IS_OPEN]} of them open"
@@ -115,12 +119,17 @@ def is_open(verdict: Ruling) -> bool:
     return verdict.result in _SURVIVORS and not reason_of(verdict.fault)
 
 
-def _note(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: float) -> str:
+def _note(parts: Mapping[str, tuple[int, list[Ruling]]], seed: int, recording: float, left_out: int) -> str:
     lines = [
         f"- {part}: {len(found):,} of {made:,} faults, in {_minutes(each.seconds for each in found)} processor minutes."
         for part, (made, found) in parts.items()
     ]
     said = f"Judged in the last run, drawn with seed {seed}:\n\n" + "\n".join(lines) + "\n\n"
+    if left_out:
+        said += (
+            f"{left_out:,} more faults are not part of the sample: they are in files of paths that the judging machine "
+            "lacks, so no question reaches them there. "
+        )
     if recording:
         said += (
             f"To find out which lines each test reaches took {_minutes([recording])} processor minutes, once for this "

@@ -9,7 +9,7 @@ import pytest
 
 from ..golden.kernels.build import SOURCE, UNITS, files_of
 from . import battery
-from .cpp_judge import CppJudge, stages_of
+from .cpp_judge import CppJudge, is_compiled, stages_of
 from .fault import CAUGHT, NO_BUILD, SAME_CODE, SURVIVED, fault_at
 
 PATHS = ("avx512fp16", "avx512", "avx2", "portable")
@@ -41,19 +41,31 @@ def test_file_that_others_than_paths_include_is_asked_everything_at_once(file):
 
 @pytest.mark.parametrize("file", ["accumulate.cpp", "accumulate_lanes.h"])
 def test_accumulators_of_other_machines_are_asked_their_products_alone(file):
-    assert {stage.parts for stage in stages_of(file, PATHS)} == {(battery.other_machines,)}
+    assert {stage.parts for stage in stages_of(file, PATHS)} == {(battery.other_machines, battery.members)}
+
+
+def test_windows_are_asked_about_planes_first_and_the_rest_too():
+    (stage,) = stages_of("windows.cpp", PATHS)
+    assert stage.parts[0] is battery.planes
+    assert {*stage.parts} == {*battery.PARTS}
 
 
 @pytest.mark.parametrize("file", ["generic_counts.h", "counting_steps.h"])
 def test_counting_header_is_asked_counts_first_and_the_rest_too(file):
     for stage in stages_of(file, PATHS):
         assert stage.parts[0] is battery.counted
-        assert {*stage.parts} == {*battery.PARTS} - {battery.other_machines}
+        assert {*stage.parts} == {*battery.PARTS} - {battery.other_machines, battery.members}
 
 
 def test_path_that_the_machine_lacks_has_no_stage():
     assert [stage.units for stage in stages_of("steps.h", ("avx2", "portable"))] == [("avx2.cpp",)]
     assert stages_of("half_counts.h", ("avx2", "portable")) == []
+
+
+def test_files_that_the_machine_compiles_into_no_path_are_those_of_float16_steps():
+    of_halves = {"avx512fp16.cpp", "half_codes.h", "half_counts.h", "halves512.h"}
+    assert {file for file in FILES if not is_compiled(f"golden/kernels/source/{file}", PATHS[1:])} == of_halves
+    assert all(is_compiled(f"golden/kernels/source/{file}", PATHS) for file in FILES)
 
 
 def judged(tmp_path, changes, fails=""):

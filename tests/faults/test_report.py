@@ -54,6 +54,17 @@ def test_report_without_open_survivors_ends_with_0(published, monkeypatch):
     ]
 
 
+def test_report_says_how_many_faults_the_machine_cannot_judge(published):
+    found = {"C++": (100, [ruling(CAUGHT, "portable: flat 1", 1)])}
+    report.write("some-faults", found, 1, 0.0, left_out=1234)
+    report.write("some-faults", found, 1, 0.0)
+    some, none = published
+    assert (
+        "1,234 more faults are not part of the sample: they are in files of paths that the judging machine" in some.note
+    )
+    assert "not part of the sample" not in none.note
+
+
 def test_report_has_a_row_for_each_folder_and_the_lines_of_each_reason_once():
     files = {"golden": {"golden/a.py": {CAUGHT: 3}, "golden/mx/b.py": {SURVIVED: 3}, "golden/mx/c.py": {SURVIVED: 1}}}
     places = "golden/mx/b.py:7", "golden/mx/c.py:1", "golden/mx/b.py:7", "golden/mx/b.py:2"
