@@ -88,8 +88,8 @@ class Promotion(wiring.Component):
             }
         )
         depth = 1 << order["place"].width
-        # No total is read in the cycle in which it is written; else Yosys would add what gives its old value. Few totals
-        # are faster in LUTs: a block of memory gives its word late in the cycle.
+        # No total is read in the cycle in which it is written; else Yosys would add logic for its old value.
+        # Few totals are faster in LUTs: a block of memory gives its word late in the cycle.
         attrs: dict[str, Any] = {"no_rw_check": 1} | ({"ram_style": "distributed"} if depth <= _MOST_IN_LUTS else {})
         self.totals = Memory(shape=self._number.size + self._class.size, depth=depth, init=[], attrs=attrs)
         self.writing, self.reading = self.totals.write_port(), self.totals.read_port()
