@@ -52,11 +52,11 @@ class MatrixMac(wiring.Component):
     only for the earlier results of its own tile. A product of level 0 also waits until all products of other levels
     have left the pipeline.
 
-    Without level 0 and initial values, and with up to 32 rows, promotions take no cycles of the lanes. A lane only has
-    partial sums, and a column of lanes, or several columns of up to 12 lanes, share a unit that promotes one of them
-    in a cycle. So rows leave some cycles apart, and a beat that may end a chunk waits until the partial sums of its
-    tile from before have left the lanes. In rotation over `accumulate_latency` tiles, none waits if chunks have as many
-    products as lanes share a unit. With chunks of a few products, most cycles may pass in waiting.
+    At level 1, without level 0 and initial values, and with up to 32 rows, promotions take no cycles of the lanes. A
+    lane only has partial sums, and a column of lanes, or several columns of up to 12 lanes, share a unit that promotes
+    one of them in a cycle. So rows leave some cycles apart, and a beat that may end a chunk waits until the partial
+    sums of its tile from before have left the lanes. In rotation over `accumulate_latency` tiles, none waits if chunks
+    have as many products as lanes share a unit. With chunks of a few products, most cycles may pass in waiting.
 
     Initial values are loaded row by row, a beat for each, of any tiles in turn. Such a beat waits as level 0 does.
 

@@ -126,9 +126,10 @@ class MatrixParameters(MacParameters):
     def shares_promotions(self) -> bool:
         """Whether lanes send their partial sums to shared units, which keep the totals.
 
-        A lane needs its totals itself if products or initial values go into them.
+        A lane needs its totals itself if products or initial values go into them. It promotes to a total of the operand
+        format with little more than the logic of a product.
         """
-        return self.has_chunks and not self.has_chains and self.rows <= _MOST_ROWS
+        return 1 in self.levels and not self.has_chains and self.rows <= _MOST_ROWS
 
     @property
     def lanes(self) -> MatrixParameters:

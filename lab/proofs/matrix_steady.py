@@ -11,9 +11,9 @@ in any cycle and a port ``chunk`` that changes at will:
 - the queue of rows never overflows, and offers a row whenever it has one;
 - the rows of a tile arrive one after the other, in order; a refusal has one.
 
-Without level 0 and initial values, shared units promote partial sums on their way out. Then a tile has at most one
-chunk on its way; the partial sums of a chunk arrive in order, lane by lane; and none arrives at a promotion unit while
-the total that it needs has yet to be written there.
+At level 1 without level 0 and initial values, shared units promote partial sums on their way out. Then a tile has at
+most one chunk on its way; the partial sums of a chunk arrive in order, lane by lane; and none arrives at a promotion
+unit while the total that it needs has yet to be written there.
 
 It says nothing about values: `lab.proofs.matrix_values` and the regression check them.
 """
@@ -50,6 +50,7 @@ _SIZES = (
     (3, 1, (0,), False),
     (1, 1, (2,), False),
     (2, 2, (1, 2), False),
+    (2, 1, (1,), False),
     (2, 2, (0, 1, 2), True),
     (1, 1, (2,), True),
 )
