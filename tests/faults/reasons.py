@@ -128,7 +128,7 @@ _REASONS = (
     ("arrays/chain.py", "max.length, 1", "^1 -> ", "equivalent: a chunk longer than the sum ends with it"),
     ("arrays/checks.py", "numpy.ma. not in sys.modules", "False", "speed only: numpy.ma is imported to say the same"),
     ("arrays/checks.py", "len.set.shapes.. == 1", "False", "speed only: NumPy's rule gives the same shape"),
-    ("arrays/checks.py", "^ {4}return given.astype.np.float32, .*False.$", "True", "speed only: a copy that is read"),
+    ("arrays/checks.py", "^ {4}return given.astype.np.float32, copy=.{6}$", "True", "speed only: a copy that is read"),
     ("arrays/choices.py", "if words.size", "if words.size .* -> ..words", "equivalent: of no words none is outside"),
     ("arrays/fused_sums.py", "lost < 0. != .total < 0", "total <=", "equivalent: a sum of 0 loses nothing"),
     ("arrays/grouped_sums.py", "rows = max.1", "^1 -> ", SPEED),
