@@ -147,6 +147,27 @@ def test_empty_reduction_gives_the_initial_value(name):
     assert reference.dot([], [], initial=least, **options)[0] == least
 
 
+@NAMES
+def test_empty_reduction_keeps_the_code_of_an_initial_nan(name):
+    rule = accumulators[name]
+    fmt = BF16 if rule.operand_bits == 16 else FLOAT8_E4M3FN
+    signalling, empty = rule.outer.inf | 1, np.zeros(0, code_dtype(fmt))
+    for backend in golden.backends():
+        options = {"operand": fmt, "reduction": rule, "backend": backend}
+        assert golden.dot(empty, empty, initial=np.uint32(signalling), **options) == signalling
+    assert reference.dot([], [], initial=signalling, operand=fmt, reduction=rule)[0] == signalling
+
+
+def test_total_alone_keeps_the_digits_of_the_total():
+    rule = golden.Accumulator(16, 2, FusedSum(3, 4), total_fraction_bits=8, nan=FP32.nan)
+    a, total, wanted = [1, 2.0**-6], 2.0**-7, 1 + 2.0**-7  # four bits below 1 lose 2^-6
+    codes, ones = golden.encode(np.array(a), BF16), np.full(2, BF16.one, np.uint16)
+    for backend in golden.backends():
+        options = {"operand": BF16, "reduction": rule, "backend": backend}
+        code = golden.dot(codes, ones, initial=golden.encode(total, FP32), **options)
+        assert golden.decode(code, FP32) == wanted
+
+
 def both(a, b, total, rule):
     """Return the code that reference and arrays agree on."""
     options = {"operand": BF16, "reduction": rule}
@@ -256,6 +277,7 @@ def test_what_a_machine_has_not_is_refused_with_the_reason():
         ({"products_overflow": 1}, "products_overflow: got 1, must be bool"),
         ({"total_fraction_bits": 41}, "total_fraction_bits: got 41, must be 1 to 40"),
         ({"total_reach": 41}, "total_reach: got 41, must be 1 to 40"),
+        ({"total_reach": 1.5}, "total_reach: got 1.5, must be int or None$"),
         ({"zero_exponent": -1001}, "zero_exponent: got -1001, must be -1000 to 256"),
         ({"nan": 2**32}, f"nan: got {2**32}, must be 0 to {2**32 - 1}"),
         ({"block": 0}, "block: got 0"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -105,6 +106,17 @@ def test_kernels_that_are_forced_say_what_they_lack_and_who_serves_it():
         assert matmul(a, a, operand=CBFLOAT16).shape == (1, 1)
 
 
+@pytest.mark.skipif("kernels" not in NAMES, reason="no compiled library")
+def test_kernels_have_random_bits_for_two_to_the_32_results():
+    a, whole = np.uint16([[0x3E00]]), WHOLE["random"]
+    request = Request(whole, a, a, None, (1, 2**16, 2**16))
+    assert backends.as_backend("kernels").obstacle(request) is None
+    more = request._replace(shape=(1, 2**16, 2**16 + 1))
+    assert backends.as_backend("kernels").obstacle(more) == "the kernels have no room for so many random bits"
+    nearest = more._replace(reduction=WHOLE["narrow"])
+    assert backends.as_backend("kernels").obstacle(nearest) is None
+
+
 def test_backend_in_force_ends_with_its_block():
     before = golden.kernel_info()
     with golden.backend("exact"):
@@ -143,6 +155,28 @@ def test_backend_from_outside_serves_by_argument_and_in_a_block():
     assert engine.calls == 2
     with pytest.raises(ValueError, match="backend: got 'engine', but the engine has no initial values; "):
         matmul(a, a, reduction=WHOLE["level 1"], initial=0, backend=engine)
+
+
+def a_class():
+    return Engine
+
+
+def no_backend():
+    return {}
+
+
+@pytest.mark.parametrize(("brought", "is_one"), [("Engine", True), ("a_class", False), ("no_backend", False)])
+def test_backend_of_an_entry_point_serves_by_its_name_if_it_is_one(monkeypatch, brought, is_one):
+    entry = metadata.EntryPoint("brought", f"{__name__}:{brought}", "cbfloat.backends")
+    monkeypatch.setattr(metadata, "entry_points", lambda group: [entry])
+    monkeypatch.setattr(backends, "_loaded", {})
+    a, whole = operands(WHOLE["level 1"], (4, 4))[0], WHOLE["level 1"]
+    if is_one:
+        assert (matmul(a, a, reduction=whole, backend="brought") == matmul(a, a, reduction=whole)).all()
+        assert isinstance(backends._loaded["brought"], Engine)
+    else:
+        with pytest.raises(TypeError, match=r"backend: got 'brought', but the entry point .* must have name, obstacle"):
+            matmul(a, a, reduction=whole, backend="brought")
 
 
 @pytest.mark.parametrize(

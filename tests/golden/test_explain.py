@@ -24,6 +24,17 @@ def grown(count=300, fmt=BF16):
     return encode(np.array([256.0] + [1.0] * count), fmt), encode(np.ones(count + 1), fmt)
 
 
+def drawn(explained, file, monkeypatch):
+    """The figure of a picture."""
+    pyplot, figures = pytest.importorskip("matplotlib.pyplot"), []
+    with monkeypatch.context() as patch:
+        patch.setattr(pyplot, "close", figures.append)
+        explained.plot(file)
+    (figure,) = figures
+    pyplot.close(figure)
+    return figure
+
+
 @pytest.mark.parametrize("fmt", SIXTEEN_BIT_FORMATS, ids=str)
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_explain_any_codes_ends_with_the_code_and_flags_of_dot(fmt, level):
@@ -154,6 +165,26 @@ def test_alternatives_of_a_swamped_sum_name_the_remedies():
     assert str(explain(*grown(), operand=BF16, level=2).alternatives()).splitlines()[1].startswith("as given")
 
 
+def test_alternatives_say_how_many_steps_each_takes():
+    explained = explain(*grown(), operand=BF16, level=2)
+    assert {way.name: way.steps for way in explained.alternatives()} == {
+        "as given": 311, "level 0": 301, "level 1": 311, "level 2": 311,
+        "chunks of 8": 339, "chunks of 32": 311, "chunks of 128": 304,
+        "in reverse": 311, "smallest first": 311, "largest first": 311, "compensated": 4 * 301,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_alternatives_from_an_initial_value_keep_its_format(count):
+    ones = [BF16.one] * count
+    ways = explain(ones, ones, operand=BF16, initial=FP32.one).alternatives()
+    assert [way.name for way in ways] == [
+        "as given", "level 0", "level 1", "chunks of 8", "chunks of 32", "chunks of 128", "in reverse",
+        "smallest first", "largest first",
+    ]  # fmt: skip
+    assert {(way.fmt, golden.decode(way.code, way.fmt).item()) for way in ways} == {(FP32, 1.0 + count)}
+
+
 def test_explanation_picture_has_the_title_and_the_lost_products(tmp_path):
     pytest.importorskip("matplotlib")
     explain(*grown(), operand=BF16, level=2, chunk=None).plot(tmp_path / "sum.svg")
@@ -167,12 +198,7 @@ def test_explanation_picture_has_the_title_and_the_lost_products(tmp_path):
 
 
 def test_explanation_picture_tells_kept_products_from_swamped_ones(tmp_path, monkeypatch):
-    pyplot, figures = pytest.importorskip("matplotlib.pyplot"), []
-    monkeypatch.setattr(pyplot, "close", figures.append)
-    explain(*grown(), operand=BF16, level=2, chunk=None).plot(tmp_path / "sum.svg")
-    monkeypatch.undo()
-    (figure,) = figures
-    pyplot.close(figure)
+    figure = drawn(explain(*grown(), operand=BF16, level=2, chunk=None), tmp_path / "sum.svg", monkeypatch)
     assert tuple(figure.get_size_inches()) == (8, 5.5)
     above, below = figure.axes
     total, half_ulp, kept, swamped = above.lines
@@ -191,6 +217,52 @@ def test_explanation_picture_tells_kept_products_from_swamped_ones(tmp_path, mon
     assert (above.get_yscale(), above.get_ylabel()) == ("log", "magnitude")
     assert (below.get_xlabel(), below.get_ylabel()) == ("product, 0 to 300", "error so far")
     assert list(below.lines[1].get_ydata()) == [0, 0]
+
+
+def test_explanation_picture_draws_the_error_so_far(tmp_path, monkeypatch):
+    terms = encode([256.0, 1.0, -256.0, 3.0], BF16)
+    explained = explain(terms, [BF16.one] * 4, operand=BF16, level=2, chunk=2)
+    above, below = drawn(explained, tmp_path / "sum.svg", monkeypatch).axes
+    # Product 1 is lost beside 256; the promotions of 256 and -253 are exact.
+    assert list(above.lines[0].get_ydata()) == [256.0, 256.0, 256.0, 253.0]
+    assert list(below.lines[0].get_xdata()) == [0, 1, 1, 2, 3, 3]
+    assert list(below.lines[0].get_ydata()) == [0.0, -1.0, -1.0, -1.0, -1.0, -1.0]
+
+
+def test_explanation_picture_of_a_sum_of_zero_does_not_draw_another(tmp_path, monkeypatch):
+    explained = explain(encode([2.0, -2.0, 4.0], BF16), [BF16.one] * 3, operand=BF16)
+    above, _ = drawn(explained, tmp_path / "sum.svg", monkeypatch).axes
+    assert list(above.lines[0].get_ydata()) == [2.0, 0.0, 4.0]
+
+
+@pytest.mark.parametrize(("suffix", "start"), [(".svg", b"<?xml"), (".png", b"\x89PNG"), (".pdf", b"%PDF")])
+def test_explanation_picture_is_of_the_kind_that_its_suffix_says(tmp_path, suffix, start):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / f"sum{suffix}"
+    explain(*grown(3), operand=BF16).plot(picture)
+    assert picture.read_bytes().startswith(start)
+    assert b"<dc:date>" not in picture.read_bytes()
+
+
+def test_explanation_table_shows_values_or_codes_and_which_products_are_swamped():
+    explained = explain(*grown(1), operand=BF16, level=2)
+    assert [line.split() for line in explained.table().splitlines()[1:]] == [
+        ["product", "0", "256", "1", "256", "0", "256", "256", "0"],
+        ["product", "1", "1", "1", "1", "256", "257", "256", "0.5", "swamped"],
+        ["promotion", "0", "256", "1", "256", "0", "256", "256", "0"],
+    ]
+    assert [line.split() for line in explained.table(codes=True).splitlines()[1:]] == [
+        ["product", "0", "0x4380", "0x3f80", "256", "0x0000", "256", "0x4380", "0"],
+        ["product", "1", "0x3f80", "0x3f80", "1", "0x4380", "257", "0x4380", "0.5", "swamped"],
+        ["promotion", "0", "0x4380", "0x3f80", "256", "0x0000", "256", "0x4380", "0"],
+    ]
+
+
+def test_explanation_says_no_relative_error_of_an_exact_sum_or_of_a_sum_of_zero():
+    exact = explain([BF16.one], [BF16.one], operand=BF16).text().splitlines()
+    assert "error    0 (0 ulp)" in exact
+    lost = explain(encode([256.0, 1.0, -256.0, -1.0], BF16), [BF16.one] * 4, operand=BF16, level=2).text()
+    assert "\nexactly  0\nerror    -1 (-1.089e+40 ulp)\n" in lost
 
 
 def test_explanation_of_one_product_has_two_rows_and_no_step_that_is_swamped():
@@ -215,6 +287,7 @@ def test_explanation_of_an_infinite_sum_has_no_exact_value():
         ({"a": [1 << 16]}, ValueError, "a: got 0x10000"),
         ({"operand": "half"}, ValueError, "operand"),
         ({"index": -1}, ValueError, r"index: got -1, must be 0 to 2\*\*64 - 1"),
+        ({"index": 2**64}, ValueError, f"index: got {2**64}, must be 0"),
         ({"index": 1.5}, TypeError, "index: got 1.5"),
         ({"rounding": "away"}, ValueError, "rounding: got 'away'"),
     ],

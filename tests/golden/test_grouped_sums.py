@@ -213,6 +213,37 @@ def test_riscv_ime_of_no_products_is_the_initial_value():
     assert flags.tolist() == [0, 0, 0]
 
 
+@pytest.mark.parametrize("rnd", ["frm", "rto", "xct"])
+@pytest.mark.parametrize("backend", ["numpy", "exact"])
+def test_riscv_ime_sum_of_zero_is_negative_in_the_mode_down_but_that_of_plus_zeros(backend, rnd):
+    rule = accumulators.riscv_ime(G=1, psm=0, rnd=rnd, operand=FP16, accumulator=FP16)
+    one, minus = FP16.one, FP16.sign_mask
+    factors, start = [minus | one, one, 0, 0, minus], [one, minus | one, 0, minus, minus]
+    for mode, zeros in (("down", [minus, minus, 0, minus, minus]), ("nearest_even", [0] * 5)):
+        options = {"operand": FP16, "reduction": rule, "rounding": mode, "backend": backend}
+        a = np.array(factors, np.uint16)[:, np.newaxis]
+        assert golden.dot(a, np.uint16([one]), initial=np.uint16(start), **options).tolist() == zeros
+        for x, acc, zero in zip(factors, start, zeros, strict=True):
+            assert fp_gemm_element([x], [one], acc, FP16, FP16, 1, rnd, mode) == (zero, 0)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "exact"])
+def test_riscv_ime_flags_are_those_of_every_group(backend):
+    rule = accumulators.riscv_ime(G=1, psm=0, rnd="xct", operand=FP16, accumulator=FP16)
+    options = {"operand": FP16, "reduction": rule, "return_flags": True, "backend": backend}
+    largest, one = FP16.max_finite, FP16.one
+    for x, y, wanted in (
+        (largest, largest, (FP16.inf, OVERFLOW | INEXACT)),
+        (1, 1, (0, UNDERFLOW | INEXACT)),
+        (FP16.inf, 0, (FP16.nan, INVALID)),
+        (one, one, (one, 0)),
+    ):
+        # The group that raises them is the first of two, then the second.
+        for a, b in (([x, 0], [y, one]), ([0, x], [one, y])):
+            code, flags = golden.dot(np.uint16(a), np.uint16(b), **options)
+            assert (int(code), int(flags)) == wanted == fp_gemm_element(a, b, 0, FP16, FP16, 1, "xct", "nearest_even")
+
+
 def test_riscv_ime_reduction_has_a_text_and_its_own_total():
     rule = accumulators.riscv_ime(G=4, psm=0, rnd="frm", operand="float8_e4m3fn", accumulator="bfloat16")
     reduction = Reduction(accumulator=rule, operand=FLOAT8_E4M3FN, rounding="toward_zero")

@@ -96,6 +96,14 @@ def test_sum_that_overflows_between_blocks_stays_infinite():
     assert golden.dot(np.uint16(a), np.uint16(b), operand=FP16, reduction=HOPPER) == INFINITE
 
 
+def test_total_that_rounds_to_two_to_the_sixteen_stays_infinite():
+    step = Accumulator(16, 1, FusedSum(2, result=FP16), nan=FP16.nan)
+    a, b = half(65504, 16, -65504), half(1, 1, 1)
+    for backend in golden.backends():
+        code = golden.dot(np.uint16(a), np.uint16(b), operand=FP16, reduction=step, backend=backend)
+        assert code == INFINITE
+
+
 @PATHS
 def test_chain_of_uncut_steps_into_float16_is_one_of_fused_multiply_adds(path):
     """Lost negative sums of such steps are -0."""

@@ -55,6 +55,16 @@ def test_disclosed_model_has_the_words_of_the_extension_or_a_reason(model, opera
     np.testing.assert_array_equal(*(np.where(model.outer.is_nan(each), 0, each) for each in sums))
 
 
+def test_disclosed_stage_with_zeros_of_a_large_exponent_is_exact_if_it_cuts_nothing_below_them():
+    # Two zeros stand at 2^20, the smallest product at 2^-18: 38 bits below.
+    a = golden.encode([[0.0, 2.0**-9, 0.0, 0.0]], FLOAT8_E4M3FN)
+    for bits, words, sum_ in ((38, "G=1", 2.0**-18), (37, "psm=1", 0.0)):
+        rule = golden.Accumulator(8, 4, FusedSum(2), stages=(FusedSum(4, bits),), zero_exponent=10)
+        assert disclosed(rule, FLOAT8_E4M3FN, FP32).startswith(words)
+        code = golden.matmul(a, a.T, operand=FLOAT8_E4M3FN, reduction=rule)
+        assert golden.decode(code, FP32).item() == sum_
+
+
 def test_disclosed_stage_that_cuts_a_product_is_not_exact():
     short = golden.Accumulator(8, 4, FusedSum(2), stages=(FusedSum(4, 33),))
     assert disclosed(short, FLOAT8_E4M3FN, FP32).startswith("psm=1")

@@ -5,8 +5,10 @@ import pytest
 
 import golden
 from golden import BF16, FP16, FP32, Reduction, identify
+from golden.identification.consistency import consistency_probes, shaped_probe
 from golden.identification.device import Device
 from golden.identification.fit import Examples
+from golden.identification.probes import KINDS
 from golden.identification.verification import LENGTHS, verified
 
 VERIFY = 20_000
@@ -71,6 +73,27 @@ def rounded_at_random(seed):
         return golden.matmul(a, b, operand=FP16, level=2, rounding="stochastic", seed=key)
 
     return device
+
+
+def test_shaped_probe_repeats_columns_or_rows_after_eight():
+    random, seen = np.random.default_rng(3), set()
+    for number in range(20):
+        probe = shaped_probe(random, BF16, (20, 33, 24), 1 + number % (KINDS - 1))
+        assert (probe.a.shape, probe.b.shape) == ((20, 33), (33, 24))
+        columns, rows = ((each[8:16] == each[:8]).all() for each in (probe.b.T, probe.a))
+        seen.add((bool(columns), bool(rows)))
+    assert seen == {(True, False), (False, True)}
+
+
+@pytest.mark.parametrize("operand", [BF16, FP16], ids=str)
+def test_probes_of_chance_are_sums_of_1_and_the_part_that_they_name(operand):
+    asked = consistency_probes(operand, np.random.default_rng(1))
+    found = [each for each in asked if each.name == "part of a unit"]
+    assert [each.about for each in found] == [(bits, part) for bits in (10, 9, 7, 23) for part in (0.25, 0.75)]
+    for probe in found:
+        bits, part = probe.about
+        sums = golden.decode(probe.a, operand).astype(np.float64) @ golden.decode(probe.b, operand).astype(np.float64)
+        assert (sums == 1 + part * 2.0**-bits).all()
 
 
 @pytest.mark.parametrize("seed", [None, 11])

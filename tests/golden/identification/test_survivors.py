@@ -7,7 +7,7 @@ import pytest
 
 import golden
 from golden import Accumulator, FusedSum
-from golden.identification.climb import Search, sparse_probe
+from golden.identification.climb import Search, _Near, sparse_probe
 from golden.identification.device import Device
 from golden.identification.fit import Examples, variations
 from golden.identification.probes import Probe, probes
@@ -71,6 +71,40 @@ def test_sparse_probe_of_one_node_has_its_terms_alone(blocks):
         assert len(places) >= 1
         if blocks == 1:
             assert any(set(places) <= group for group in groups(RULE, 3))
+
+
+def test_sparse_probe_has_rows_of_long_fractions_and_rows_of_half_ones():
+    probe = sparse_probe(np.random.default_rng(1), golden.BF16, RULE, [3], 1)
+    fractions = [row[row != 0] & 0x7F for row in probe.a]
+    are_short = [(each & 0x3F == 0).all() for each in fractions]
+    assert 0 < sum(are_short) < len(are_short) / 2
+
+
+def test_distance_of_results_is_0_if_equal_and_up_to_1_the_more_bits_differ():
+    near = _Near([], [], golden.BF16, golden.FP32)
+    one, largest, minus = golden.FP32.one, golden.FP32.max_finite, golden.FP32.sign_mask
+    given = np.array([one, one, one, one, minus | largest], np.uint32)
+    wanted = np.array([one, one + 1, one + 255, minus | one, largest], np.uint32)
+    distances = near.distances(given, wanted)
+    assert distances[0] == 0
+    assert distances[1] == pytest.approx(0.25 + 0.75 / 32)
+    assert distances[2] == pytest.approx(0.25 + 0.75 * 8 / 32)
+    assert 0.9 < distances[3] < distances[4] <= 1
+
+
+def test_search_asks_for_sums_within_a_block_and_then_of_several_blocks():
+    lengths, device = [], device_of(Accumulator(16, 4, FusedSum(5, 24)))
+
+    def recorded(probe):
+        if probe.name == "sparse":
+            lengths.append(probe.a.shape[1])
+        return Device.product(device, probe)
+
+    device.product = recorded
+    asked = [each for each in probes(golden.BF16, 0) if each.name == "hard"][:2]
+    examples = Examples(asked, [Device.product(device, each) for each in asked], golden.BF16, golden.FP32)
+    assert Search(device, golden.BF16, golden.FP32).found(examples).share == 1.0
+    assert (set(lengths), lengths[0], lengths[-1]) == ({4, 12}, 4, 12)
 
 
 @pytest.mark.parametrize("count", [_MOST_STAGES - 1, _MOST_STAGES])
