@@ -288,7 +288,7 @@ def _matrices() -> Iterator[Unit]:
     yield matrix("matrix_mac", CBFLOAT16, released=True, effort=0.05, measured=True, **small)
     yield matrix("matrix_mac_formats_no_flags", *HALF_FORMATS, effort=0.05, flags=False, rows=1, columns=3)
     yield matrix("matrix_mac_level_2", CBFLOAT16, effort=0.05, levels=(2,), rows=3, columns=1, chunk_bits=4)
-    yield matrix("matrix_mac_levels_1_2", CBFLOAT16, FP16, effort=0.03, levels=(1, 2), rows=2, columns=3)
+    yield matrix("matrix_mac_shared_promotions", CBFLOAT16, FP16, effort=0.03, levels=(1, 2), rows=2, columns=3)
     directed = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)
     yield matrix("matrix_mac_directed_roundings", CBFLOAT16, effort=0.03, roundings=directed, registers=4, **small)
     yield matrix("matrix_mac_initial", CBFLOAT16, FP16, effort=0.03, initial=True, rows=3, columns=2)
