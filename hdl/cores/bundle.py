@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from amaranth import Module
+from amaranth import Module, Signal
 
 from hdl.cores.words import named
 
@@ -43,3 +43,13 @@ class Bundle(SimpleNamespace):
     def named(self, m: Module) -> Bundle:
         """Assign every value to a signal with its name."""
         return self.map(lambda name, value: named(m, name, value))
+
+    def registered(self, m: Module, step: str) -> Bundle:
+        """Assign every value to a register without reset, with the name of the step before its own."""
+
+        def register(name: str, value: Any) -> Signal:
+            held = Signal(value.shape(), name=f"{step}_{name}", reset_less=True)
+            m.d.sync += held.eq(value)
+            return held
+
+        return self.map(register)

@@ -10,12 +10,11 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.cores.result import flags_layout
 from hdl.mac.ports import Error
 from hdl.matrix.initial import array_operation_layout
 from hdl.matrix.lane import taken_layout
 from hdl.matrix.parameters import MatrixParameters
-from hdl.matrix.ports import matrix_result_layout
+from hdl.matrix.ports import matrix_result_layout, result_width
 from hdl.queue import Queue
 
 __all__ = ["WAY", "Drain"]
@@ -65,13 +64,12 @@ class Drain(wiring.Component):
 
     def __init__(self, parameters: MatrixParameters) -> None:
         self.parameters = parameters
-        width = parameters.formats.accumulator_width + (flags_layout().size if parameters.flags else 0)
         answer = matrix_result_layout(parameters)
         super().__init__(
             {
                 "ended": In(array_operation_layout(parameters)),
                 "taken": Out(taken_layout(parameters)),
-                "arrived": In(width).array(parameters.columns),
+                "arrived": In(result_width(parameters)).array(parameters.columns),
                 "o": Out(stream.Signature(answer)),
             }
         )

@@ -22,6 +22,7 @@ from hdl.cores.words import named
 from hdl.mac.lane import Ranks, class_layout, number_layout, read_number, step_layout, step_of, stored_form, used_bits
 from hdl.matrix.operands import factor_layout
 from hdl.matrix.parameters import MatrixParameters
+from hdl.matrix.ports import result_width
 
 __all__ = ["MatrixLane", "lane_control", "lane_control_layout", "rows_written", "taken_layout"]
 
@@ -162,7 +163,7 @@ class MatrixLane(wiring.Component):
         self.parameters, formats = parameters, parameters.formats
         factor = factor_layout(formats)
         self._number, self._class = number_layout(formats), class_layout(with_flags=parameters.flags)
-        self._result = formats.accumulator_width + (flags_layout().size if parameters.flags else 0)
+        self._result = result_width(parameters)
         super().__init__(
             {
                 "a": In(factor),
@@ -238,22 +239,18 @@ class MatrixLane(wiring.Component):
         )
         m.d.comb += [multiplier.a.eq(a.significand), multiplier.b.eq(second)]
         infinity_times_zero = (a.is_infinite & b.is_zero) | (a.is_zero & b.is_infinite)
-        operands = _registered(
-            m,
-            "operands",
-            Bundle(
-                sign=a.sign ^ b.sign,
-                a_exponent=a.exponent,
-                b_exponent=b.exponent,
-                is_infinite=a.is_infinite | b.is_infinite,
-                is_nan=a.is_nan | b.is_nan | infinity_times_zero,
-                invalid=a.is_signalling | b.is_signalling | infinity_times_zero,
-            ),
-        )
+        operands = Bundle(
+            sign=a.sign ^ b.sign,
+            a_exponent=a.exponent,
+            b_exponent=b.exponent,
+            is_infinite=a.is_infinite | b.is_infinite,
+            is_nan=a.is_nan | b.is_nan | infinity_times_zero,
+            invalid=a.is_signalling | b.is_signalling | infinity_times_zero,
+        ).registered(m, "operands")
         exponent = Signal(factor_layout(formats)["exponent"].shape, name="exponent_sum")
         m.d.comb += exponent.eq(operands.a_exponent + operands.b_exponent)
         product = operands.but(exponent=exponent).without("a_exponent", "b_exponent")
-        return _registered(m, "product", product).but(significand=multiplier.o[: 2 * precision])
+        return product.registered(m, "product").but(significand=multiplier.o[: 2 * precision])
 
     def _read(self, m: Module) -> tuple[Any, Any]:
         """Return the accumulator for the operation at the rank ``read``, and its class at the rank ``align``."""
@@ -328,15 +325,15 @@ class MatrixLane(wiring.Component):
             split = Bundle(sign=rounded.sign, field=field, fraction=fraction, is_normal=is_normal, **its)
             found = inspect_operand(m, formats.operands, index, split)
             moved = found.but(is_zero=found.zeros.all(), flags=flags).without("zeros", "is_ones", "is_quiet")
-            found = _registered(m, "moved", moved)
+            found = moved.registered(m, "moved")
             exponent = found.exponent - Cat(found.within, found.skipped)
-            found = _registered(
-                m,
-                "promoted",
+            found = (
                 found.but(
                     exponent=named(m, "partial_exponent", Mux(found.is_zero, parameters.zeros[0], exponent)),
                     places=Cat(found.within == place for place in range(GROUP)),
-                ).without("is_zero", "within", "skipped"),
+                )
+                .without("is_zero", "within", "skipped")
+                .registered(m, "promoted")
             )
             m.d.comb += places.eq(found.places)
         elif formats.flushes:
@@ -367,12 +364,3 @@ class MatrixLane(wiring.Component):
             write.en.eq(own.keeps),
             read.addr.eq(own.tile),
         ]
-
-
-def _registered(m: Module, step: str, bundle: Bundle) -> Bundle:
-    def register(name: str, value: Any) -> Signal:
-        held = Signal(value.shape(), name=f"{step}_{name}", reset_less=True)
-        m.d.sync += held.eq(value)
-        return held
-
-    return bundle.map(register)

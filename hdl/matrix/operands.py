@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from amaranth import C, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -114,7 +112,7 @@ class Operand(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         formats, kind = self.parameters.formats, self.parameters.multiplier
-        split = self._registered(m, "arrive", Bundle(**{name: self.i[name] for name, _ in self.i.shape()}))
+        split = Bundle(**{name: self.i[name] for name, _ in self.i.shape()}).registered(m, "arrive")
         split = split.but(is_infinite=C(0, 1), is_nan=C(0, 1))
         index = copied(m, "index", self.format, kind)
         if formats.flushes:
@@ -127,11 +125,11 @@ class Operand(wiring.Component):
             accumulator_index = copied(m, "accumulator_index", self.accumulator_format, kind)
             bias = product_bias(m, formats, index, accumulator_index)
         m.d.comb += biased.eq(inspected.exponent + bias)
-        inspected = self._registered(m, "unpack", inspected.but(exponent=biased))
+        inspected = inspected.but(exponent=biased).registered(m, "unpack")
         factor = classify_flushed(inspected) if formats.flushes else normalise_operand(m, inspected)
         factor = factor.but(exponent=Mux(factor.is_zero, self.parameters.zeros[self._is_second], factor.exponent))
         if self._is_second and self.parameters.has_chunks:
-            one = self._registered(m, "one", one_as_factor(m, formats, index, accumulator_index))
+            one = one_as_factor(m, formats, index, accumulator_index).registered(m, "one")
             promotes = copied(m, "promotes_next", copied(m, "promotes_there", self.promotes, kind), kind)
             factor = Bundle(**{name: Mux(promotes, value, getattr(factor, name)) for name, value in vars(one).items()})
         for name, field in self.o.shape():
@@ -139,11 +137,3 @@ class Operand(wiring.Component):
             m.d.comb += value.eq(getattr(factor, name))
             m.d.sync += self.o[name].eq(value)
         return m
-
-    def _registered(self, m: Module, step: str, bundle: Bundle) -> Bundle:
-        def register(name: str, value: Any) -> Signal:
-            held = Signal(value.shape(), name=f"{step}_{name}", reset_less=True)
-            m.d.sync += held.eq(value)
-            return held
-
-        return bundle.map(register)

@@ -11,7 +11,7 @@ from hdl.cores.words import select_width
 from hdl.mac.ports import Error, rounding_fields
 from hdl.matrix.parameters import MatrixParameters
 
-__all__ = ["initial_fields", "matrix_beat_layout", "matrix_result_layout"]
+__all__ = ["initial_fields", "matrix_beat_layout", "matrix_result_layout", "result_width"]
 
 
 def matrix_beat_layout(parameters: MatrixParameters) -> data.StructLayout:
@@ -98,3 +98,8 @@ def matrix_result_layout(parameters: MatrixParameters) -> data.StructLayout:
             "last_row": 1,
         }
     )
+
+
+def result_width(parameters: MatrixParameters) -> int:
+    """Return the bits of a code of an accumulator, and of its flags if there are any."""
+    return parameters.formats.accumulator_width + (flags_layout().size if parameters.flags else 0)

@@ -16,8 +16,8 @@ from hdl.matrix.drain import WAY
 from hdl.matrix.initial import array_operation_layout
 from hdl.matrix.lane import taken_layout
 from hdl.matrix.parameters import PROMOTION_DELAY, MatrixParameters
-from hdl.matrix.ports import matrix_result_layout
-from hdl.matrix.promotion import Promotion, promotion_layout, result_width
+from hdl.matrix.ports import matrix_result_layout, result_width
+from hdl.matrix.promotion import Promotion, promotion_layout
 from hdl.queue import Queue
 
 __all__ = ["PromotingDrain"]

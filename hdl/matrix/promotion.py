@@ -20,8 +20,9 @@ from hdl.cores.words import named
 from hdl.mac.lane import Ranks, class_layout, number_layout, read_number, step_layout, stored_form
 from hdl.matrix.operands import Operand, factor_layout, one_as_factor
 from hdl.matrix.parameters import PROMOTION_DELAY, MatrixParameters
+from hdl.matrix.ports import result_width
 
-__all__ = ["Promotion", "promotion_layout", "result_width"]
+__all__ = ["Promotion", "promotion_layout"]
 
 _STEPS = ("read", "compare", "shift", "align", "add", "normalise", "round", "pack")
 #: Ranks between a partial sum at the end of a chain and the step ``read``: those of the operand, and ``product``.
@@ -44,11 +45,6 @@ def promotion_layout(parameters: MatrixParameters) -> data.StructLayout:
     lanes = parameters.rows * parameters.sharing_columns
     place = parameters.register_width + (lanes - 1).bit_length()
     return data.StructLayout({**step_layout(parameters.formats).members, "fresh": 1, "place": place, "writes": 1})
-
-
-def result_width(parameters: MatrixParameters) -> int:
-    """Return the bits of a code, and of its flags if there are any."""
-    return parameters.formats.accumulator_width + (flags_layout().size if parameters.flags else 0)
 
 
 class Promotion(wiring.Component):
@@ -141,17 +137,13 @@ class Promotion(wiring.Component):
         m.d.sync += its_exponent.eq(one.exponent)
         exponent, factor = Signal(its_exponent.shape(), name="exponent_sum"), operand.o
         m.d.comb += exponent.eq(factor.exponent + its_exponent)
-        product = _registered(
-            m,
-            "product",
-            Bundle(
-                sign=factor.sign,
-                exponent=exponent,
-                is_infinite=factor.is_infinite,
-                is_nan=factor.is_nan,
-                significand=factor.significand,
-            ),
-        )
+        product = Bundle(
+            sign=factor.sign,
+            exponent=exponent,
+            is_infinite=factor.is_infinite,
+            is_nan=factor.is_nan,
+            significand=factor.significand,
+        ).registered(m, "product")
         below = formats.operand_precision - 1
         return product.but(invalid=C(0, 1), significand=Cat(C(0, below), product.significand, C(0, 1)))
 
@@ -197,12 +189,3 @@ class Promotion(wiring.Component):
             self.writing.data.eq(written),
             self.writing.en.eq(at[-1].writes),
         ]
-
-
-def _registered(m: Module, step: str, bundle: Bundle) -> Bundle:
-    def register(name: str, value: Any) -> Signal:
-        held = Signal(value.shape(), name=f"{step}_{name}", reset_less=True)
-        m.d.sync += held.eq(value)
-        return held
-
-    return bundle.map(register)
