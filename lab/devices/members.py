@@ -20,7 +20,7 @@ from tools.results import Table, measured
 __all__ = ["KINDS", "TOOL", "earlier", "judge", "record", "table"]
 
 TOOL = "family"
-SOURCES = ("lab.devices",)
+SOURCES = ("lab.devices.members",)
 #: Verdicts, by the letter in the record of a member: a capital if the member was judged again.
 KINDS = {"f": "found", "n": "not found", "r": "refused", "w": "wrong model"}
 # Sums of verification after fewer sums gave a wrong model: the default of `golden.identify`.
