@@ -197,7 +197,11 @@ SEED_2 = {"rounding": "stochastic", "random": golden.Randomness(seed=2)}
     [
         (of_blocks(), model(), r"blocks.0 is blocks=\(.*nvfp4.*\) there and nothing here"),
         (model(), of_blocks(), r"blocks.0 is nothing there and blocks=\(.*nvfp4.*\) here"),
-        (of_blocks(), of_blocks("float8_e4m3fn"), r"blocks.0 is blocks=\(.*nvfp4.*\) there and blocks=\(.*float8_e4m3fn.*\) here"),
+        (
+            of_blocks(),
+            of_blocks("float8_e4m3fn"),
+            r"blocks.0 is blocks=\(.*nvfp4.*\) there and blocks=\(.*float8_e4m3fn.*\) here",
+        ),
         (of_blocks(**SEED_1), of_blocks(**SEED_2), r"seed=1.* there and .*seed=2.* here"),
     ],
     ids=["to none", "from none", "elements", "seeds"],
