@@ -316,30 +316,27 @@ class MatrixControl(wiring.Component):
             m.d.comb += flight.issued.eq(product)
             return
         m.submodules.chunks = chunks = self.chunks
+        length = self.chunk
         if parameters.shares_promotions:
             # The chunk length of the cycle before, in which it was decided that the beat need not wait.
-            m.d.sync += self.length.eq(self.chunk)
-            m.d.comb += [
-                # A product that a reset clears is not counted: the next one in its place might end a chunk unforeseen.
-                chunks.counts.eq(counts & ~ResetSignal(allow_reset_less=True)),
-                chunks.register.eq(held.register),
-                chunks.first.eq(held.first),
-                chunks.last.eq(held.last),
-                chunks.chunk.eq(self.length),
-                flight.facts.eq(chunks.facts),
-                flight.issued.eq(product),
-            ]
-            return
-        ended = self.at[parameters.returning_position]
-        promotion = Signal(self._operation, name="promotion")
+            m.d.sync += self.length.eq(length)
+            # A product that a reset clears is not counted: the next one in its place might end a chunk unforeseen.
+            length, counts = self.length, counts & ~ResetSignal(allow_reset_less=True)
         m.d.comb += [
             # A load counts as a finished chunk: products start the next chunk, and their total continues.
             chunks.counts.eq(counts | loads if parameters.initial else counts),
             chunks.register.eq(held.register),
             chunks.first.eq(held.first),
             chunks.last.eq(held.last | loads if parameters.initial else held.last),
-            chunks.chunk.eq(self.chunk),
+            chunks.chunk.eq(length),
             flight.facts.eq(chunks.facts),
+        ]
+        if parameters.shares_promotions:
+            m.d.comb += flight.issued.eq(product)
+            return
+        ended = self.at[parameters.returning_position]
+        promotion = Signal(self._operation, name="promotion")
+        m.d.comb += [
             self.promotes.eq(ended.promote),
             promotion.register.eq(ended.register),
             promotion.format.eq(ended.format),

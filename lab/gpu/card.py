@@ -15,9 +15,6 @@ from tools.results import Table, measured
 
 __all__ = ["about", "architecture", "earlier", "keep", "name_of", "skipped"]
 
-#: The source of each result; the comparison runs all tests, and so all of golden.
-_SOURCES = {"gpu-card": "golden.torch.*", "gpu-speed": "lab.gpu.speed", "python-gpt-card": "lab.gpu.example"}
-
 
 def skipped(what: str) -> bool:
     """Return whether this machine lacks a card, or a compiler for it, so that `what` cannot run; print the reason."""
@@ -53,12 +50,19 @@ def name_of(on: dict[str, Any]) -> str:
 
 
 def keep(
-    tool: str, data: dict[str, Any], tables: Sequence[Table], folder: Path | None = None, *, note: str = "", **more: str
+    tool: str,
+    source: str,
+    data: dict[str, Any],
+    tables: Sequence[Table],
+    folder: Path | None = None,
+    *,
+    note: str = "",
+    **more: str,
 ) -> Path:
     """Write a result with the card's description, and further fields, into docs/results or another folder."""
     on = about()
     note = f"{name_of(on)}, driver {on['driver']}, NVRTC {on['nvrtc']}, PyTorch {on['torch']}. {note}".rstrip()
-    result = measured(tool, [_SOURCES[tool]], note=note, tables=tables, data={"about": on, **data}, **more)
+    result = measured(tool, [source], note=note, tables=tables, data={"about": on, **data}, **more)
     return results.keep(result, folder)
 
 

@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.card:
         seconds = {name: round(each.seconds, 1) for name, each in outcomes.items()}
         data = {"sizes": vars(sizes), "seconds": seconds}
-        card.keep(_ON_CARD, data, [found], given.into, note=note)
+        card.keep(_ON_CARD, "lab.gpu.example", data, [found], given.into, note=note)
     elif given.update_docs:
         publish(measured(_TOOL, ["lab.gpu.example"], note=note, tables=[found]))
     return 0

@@ -259,7 +259,7 @@ def main(arguments: list[str] | None = None) -> int:
         found = {**found, name: {"size": str(sizes[name]), "rows": rows}}
         tables = [table(title, each["rows"]) for title, each in found.items()]
         Console().print(table(name, rows).markdown())
-        card.keep(TOOL, {"contests": found}, tables, given.into)
+        card.keep(TOOL, "lab.gpu.speed", {"contests": found}, tables, given.into)
     failed = [row for name in given.contests for row in found.get(name, {"rows": ()})["rows"] if row["error"]]
     return int(bool(failed))
 

@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 import xml.etree.ElementTree as Xml
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,19 @@ from tools.interrupts import ending_on_interrupt
 from tools.paths import ROOT
 from tools.results import Table
 
-__all__ = ["PARTS", "SUBJECT", "compiling", "conclusion", "halves", "main", "products", "pytest", "sanitizer", "table"]
+__all__ = [
+    "PARTS",
+    "SUBJECT",
+    "compiling",
+    "conclusion",
+    "halves",
+    "main",
+    "products",
+    "pytest",
+    "sanitizer",
+    "source",
+    "table",
+]
 
 TOOL, SUBJECT = "gpu-card", "graphics card"
 _TESTS = "tests/cuda/device"
@@ -156,6 +168,11 @@ PARTS: dict[str, Callable[[argparse.Namespace], Found]] = {
 }
 
 
+def source(parts: Iterable[str]) -> str:
+    """Return the source of a result with some of the parts: tests reach everything, other parts what they import."""
+    return "golden.torch.*" if {"tests", *_APART} & set(parts) else "lab.gpu.whole"
+
+
 def conclusion(parts: dict[str, Found], name: str) -> str:
     """Return how many products were compared on the card, and how many differ; empty before they have run."""
     found = parts.get("products", {})
@@ -204,7 +221,8 @@ def main(arguments: list[str] | None = None) -> int:
         parts[name] = {**found, "seconds": round(time.perf_counter() - begun, 1)}
         parts = {each: parts[each] for each in PARTS if each in parts}
         told = conclusion(parts, card.name_of(card.about()))
-        card.keep(TOOL, {"parts": parts}, [table(parts)], given.into, subject=SUBJECT if told else "", conclusion=told)
+        said = {"subject": SUBJECT if told else "", "conclusion": told}
+        card.keep(TOOL, source(parts), {"parts": parts}, [table(parts)], given.into, **said)
     print(table(parts).markdown())
     return int(not all(parts[name]["passed"] for name in given.parts))
 

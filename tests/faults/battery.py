@@ -303,6 +303,10 @@ def counted(rng: np.random.Generator) -> Iterator[Any]:
     row, column = np.zeros((12, 16), np.uint32), np.zeros((16, 64), np.uint32)  # whole vectors of factors
     row[:, :2], column[0], column[1] = largest, largest, largest | FP32.sign_mask
     yield from _counted(row, column, operand=FP32, level=0, counts=True)
+    # The same in one row and one column, among factors that are larger by an ulp.
+    row[:], column[:] = largest + 1, largest + 1
+    row[3, :2], column[0, 5], column[1, 5] = largest, largest, largest | FP32.sign_mask
+    yield from _counted(row, column, operand=FP32, level=0, counts=True)
     # Factors of which a few alone make tiny sums: in each block, panel and vector in turn, among others that make none.
     for fmt in (CBFLOAT16, BF16, FP16, FP32):
         for panel, column in enumerate((2, 37, 71, 105, 139)):

@@ -53,7 +53,7 @@ def write(
         (f"{fault.file}:{fault.line}", fault.kind, f"`{_short(fault.old)}` → `{_short(fault.new)}`", reason)
         for fault, reason in reasons.items()
     ]
-    sources = ["golden.*"] if recording else ["tests.faults"]
+    sources = ["golden.*"] if recording else ["golden.kernels.*"]
     # The command of a whole run, not of one that judges survivors once more.
     command = " ".join(["python -m tests.faults", *(f"--part {part}" for part in parts)])
     data = {"files": files, "survivors": survivors}

@@ -131,6 +131,7 @@ def test_part_that_raises_is_kept_as_failed_and_the_next_one_runs(monkeypatch, t
     assert whole.main(["--parts", "tests", "layers", "--into", str(tmp_path)]) == 1
     kept = results.read("gpu-card", tmp_path)  # as every page reads it
     assert {name: part["passed"] for name, part in kept.data["parts"].items()} == {"tests": False, "layers": True}
+    assert list(kept.sources) == ["golden.torch.*"]
     assert "| tests | **no** | RuntimeError: no such thing |" in kept.markdown()
     assert "3 tests" in capsys.readouterr().out
 
@@ -141,13 +142,14 @@ def test_products_that_were_compared_are_the_conclusion(monkeypatch, tmp_path):
     monkeypatch.setitem(whole.PARTS, "products", lambda _: wrong)
     assert whole.main(["--parts", "products", "--into", str(tmp_path)]) == 1
     kept = results.read("gpu-card", tmp_path)
+    assert list(kept.sources) == ["lab.gpu.whole"]
     assert (kept.subject, kept.conclusion) == (
         "graphics card", "12,345 outputs of 6 products on no card: 1 differ from the CPU's"
     )  # fmt: skip
 
 
 def test_earlier_result_of_another_source_is_forgotten(tmp_path, monkeypatch):
-    card.keep("gpu-card", {"parts": {"tests": {}}}, [], tmp_path)
+    card.keep("gpu-card", "lab.gpu.whole", {"parts": {"tests": {}}}, [], tmp_path)
     assert card.earlier("gpu-card", tmp_path) == {"parts": {"tests": {}}}
     monkeypatch.setattr("tools.results.hash_of", lambda area: "0" * 16)
     assert card.earlier("gpu-card", tmp_path) == {}

@@ -1,6 +1,7 @@
 """Checkpoints: whole or not there, and only for the run that they are of."""
 
 import errno
+import json
 import os
 import re
 import resource
@@ -13,7 +14,8 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from golden.torch import MixedPrecision, Trainer
+import golden
+from golden.torch import MixedPrecision, Trainer, mx
 from golden.torch.training import checkpoint
 from golden.torch.training.checkpoint import newest_checkpoint, read_checkpoint, write_checkpoint
 
@@ -180,6 +182,42 @@ def test_checkpoint_of_another_run_is_refused_by_what_differs(trained, arguments
     with pytest.raises(ValueError, match=re.escape(message)):
         trainer.fit(data, steps=6, resume=True)
     assert bits(trainer)[:4] == before[:4]
+
+
+def of_blocks(element="nvfp4", **given):
+    return mx.convert(model(), element, keep=["3"], **given)
+
+
+SEED_1 = {"rounding": "stochastic", "random": golden.Randomness(seed=1)}
+SEED_2 = {"rounding": "stochastic", "random": golden.Randomness(seed=2)}
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "message"),
+    [
+        (of_blocks(), model(), r"blocks.0 is blocks=\(.*nvfp4.*\) there and nothing here"),
+        (model(), of_blocks(), r"blocks.0 is nothing there and blocks=\(.*nvfp4.*\) here"),
+        (
+            of_blocks(),
+            of_blocks("float8_e4m3fn"),
+            r"blocks.0 is blocks=\(.*nvfp4.*\) there and blocks=\(.*float8_e4m3fn.*\) here",
+        ),
+        (of_blocks(**SEED_1), of_blocks(**SEED_2), r"seed=1.* there and .*seed=2.* here"),
+    ],
+    ids=["to none", "from none", "elements", "seeds"],
+)
+def test_checkpoint_of_layers_with_other_blocks_is_refused(tmp_path, there, here, message):
+    trainer, data = run(tmp_path, net=there)
+    trainer.fit(data, steps=1)
+    second, data = run(tmp_path, net=here)
+    with pytest.raises(ValueError, match=message):
+        second.fit(data, steps=2, resume=True)
+    # A checkpoint that was written before blocks were kept says nothing about them.
+    about = next(tmp_path.rglob("checkpoint.json"))
+    kept = json.loads(about.read_text())
+    del kept["blocks"]
+    about.write_text(json.dumps(kept))
+    second.fit(data, steps=2, resume=True)
 
 
 @pytest.mark.filterwarnings("ignore:.*this fit makes no step")

@@ -31,6 +31,7 @@ _EXTRA = "model"  # what get_extra_state() of the model's modules returned and i
 _WEIGHTS, _STATE, _ABOUT = "weights.safetensors", "state.pt", "checkpoint.json"
 _NAME = re.compile(r"step_\d{8,}")
 _FIRST_VERSION = ("optimizer", "ranks", "precision")
+_YOUNGER = {"blocks"}
 
 
 def write_checkpoint(folder: Path, step: int, model: nn.Module, state: Any, about: Mapping[str, Any]) -> Path:
@@ -172,8 +173,9 @@ def read_checkpoint(
 
 
 def _compared(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parts of both that a resumed run must share; checkpoints of the first version tell less."""
-    names = wanted if "data" in found else [name for name in _FIRST_VERSION if name in wanted]
+    """Return the parts of both that a resumed run must share; older checkpoints tell less."""
+    names = [name for name in (wanted if "data" in found else _FIRST_VERSION) if name in wanted]
+    names = [name for name in names if name not in _YOUNGER or name in found]
     its = {name: found[name] for name in names if name in found}
     if isinstance(its.get("precision"), dict):  # the log at that time was part of it
         its["precision"] = {name: each for name, each in its["precision"].items() if name != "log_loss_scale"}

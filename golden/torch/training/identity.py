@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
 from golden.torch.amp.configuration import MixedPrecision
 from golden.torch.common.arguments import length_of
+from golden.torch.products.functions.layers import Linear
 
 __all__ = [
     "as_json",
+    "block_settings",
     "data_of",
     "differences",
     "hash_of",
@@ -54,6 +56,11 @@ def as_json(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return json.loads(json.dumps(value))
     return getattr(value, "__qualname__", type(value).__qualname__)
+
+
+def block_settings(model: nn.Module) -> dict[str, str]:
+    """Return the settings of the layers that compute with blocks of narrow numbers, by name."""
+    return {name: layer.settings for name, layer in model.named_modules() if isinstance(layer, Linear)}
 
 
 def optimizer_settings(optimizer: Optimizer) -> dict[str, Any]:

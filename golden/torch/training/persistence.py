@@ -15,6 +15,7 @@ from golden.torch.common.processes import RandomState, capture, rank, seed_every
 from golden.torch.training.checkpoint import CheckpointContent, prune_checkpoints, read_checkpoint, write_checkpoint
 from golden.torch.training.identity import (
     as_json,
+    block_settings,
     data_of,
     optimizer_settings,
     precision_settings,
@@ -55,6 +56,7 @@ class Settings:
             "optimizer": type(trainer.optimizer).__name__,
             "ranks": world_size(),
             "precision": precision_settings(trainer.precision),
+            "blocks": block_settings(trainer.model),
             "optimizer_settings": self.optimizer,
             "schedulers": self.schedulers,
             "grad_accum_steps": grad_accum_steps,

@@ -58,6 +58,7 @@ class Linear(nn.Linear):
     """
 
     _roundings: Roundings
+    _random: Randomness | None
     _draws: Draws | None
 
     def __init__(
@@ -100,9 +101,16 @@ class Linear(nn.Linear):
 
     def extra_repr(self) -> str:
         """Return the shape, and the blocks of operands and gradients."""
+        return f"{super().extra_repr()}, {self._blocks()}"
+
+    def _blocks(self) -> str:
         operands, gradients = (None if line is None else without_random(line) for line in self._roundings)
-        said = f"{super().extra_repr()}, blocks=({operands})"
-        return said if gradients is None else f"{said}, gradients=({gradients})"
+        return f"blocks=({operands})" if gradients is None else f"blocks=({operands}), gradients=({gradients})"
+
+    @property
+    def settings(self) -> str:
+        """The blocks of operands and gradients, and the random bits: what a run that goes on must share."""
+        return self._blocks() if self._random is None else f"{self._blocks()}, random={self._random}"
 
     def get_extra_state(self) -> dict[str, int]:
         """Return the number of the next forward pass, on which its random bits depend."""
@@ -238,4 +246,5 @@ def _set(layer: Any, given: Roundings, random: Randomness | None) -> None:
     """Give a layer its blocks; it counts from 0."""
     bits = random or Randomness()
     layer._roundings = given
+    layer._random = bits if given.are_stochastic else None
     layer._draws = Draws(bits.seed, bits.call, bits.random_bits) if given.are_stochastic else None

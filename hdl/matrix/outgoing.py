@@ -1,0 +1,130 @@
+# amaranth: UnusedElaboratable=no
+# A part is created together with its unit, which may never be elaborated.
+"""What both ways out of an array have: the queue of tiles that ended, and the queue of rows for the receiver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.mac.ports import Error
+from hdl.matrix.initial import array_operation_layout
+from hdl.matrix.lane import taken_layout
+from hdl.matrix.parameters import MatrixParameters
+from hdl.matrix.ports import matrix_result_layout, result_width
+from hdl.queue import Queue
+
+__all__ = ["ANSWER", "WAY", "Outgoing"]
+
+#: Cycles from the order to take a tile until its first row has arrived: group, lane, chain.
+WAY = 3
+#: The fields of a row of results that do not come through the chains.
+ANSWER = ("error", "register", "row", "last_row")
+
+
+class Outgoing(wiring.Component):
+    """Take tiles in the order in which they ended, and queue rows of results.
+
+    Parameters
+    ----------
+    parameters : MatrixParameters
+    lanes : MatrixParameters
+        The parameters as the lanes have them.
+    chains, length : int
+        Chains through which results arrive, and the results of a tile that come through each.
+    step : mapping of shape
+        What is known of a tile in the queue beside its register and its error.
+
+    Ports
+    -----
+    ended : array_operation_layout, in
+        The operation behind the rank ``pack``.
+    taken : taken_layout, out
+        The tile whose results go into the chains.
+    arrived : array of unsigned, in
+        The result at the end of each chain.
+    o : stream of matrix_result_layout, out
+
+    Attributes
+    ----------
+    tiles, lines : Queue
+        State that proofs refer to: the tiles, and the refusals, that wait; the rows that wait.
+    head, head_valid : Signal
+        State that proofs refer to: the first of the tiles, and whether there is one.
+    left, spare, removed : Signal
+        State that proofs refer to: results of the last tile that have not left the chains yet; places of `lines` less
+        the rows under way to them; whether a row left `lines` in the cycle before, whose place is not counted yet.
+    """
+
+    def __init__(
+        self, parameters: MatrixParameters, lanes: MatrixParameters, chains: int, length: int, **step: Any
+    ) -> None:
+        self.parameters = parameters
+        answer = matrix_result_layout(parameters)
+        super().__init__(
+            {
+                "ended": In(array_operation_layout(lanes)),
+                "taken": Out(taken_layout(parameters)),
+                "arrived": In(result_width(lanes)).array(chains),
+                "o": Out(stream.Signature(answer)),
+            }
+        )
+        entry = data.StructLayout({"error": Error, "is_refused": 1, "register": parameters.register_width, **step})
+        self.tiles, self.head, self.head_valid = Queue(entry, parameters.registers), Signal(entry), Signal()
+        self.lines = Queue(answer, parameters.places)
+        self.left, self.spare = Signal(range(length)), Signal(range(parameters.places + 1), init=parameters.places)
+        self.removed = Signal()
+        self.answer = {name: answer[name].shape for name in ANSWER}
+
+    def _enter(self, m: Module, ends: Value) -> None:
+        """Queue a tile that ends, or a refusal."""
+        ended, tiles = self.ended, self.tiles
+        m.submodules.tiles, m.submodules.lines = tiles, self.lines
+        is_refused = ended.error != Error.NONE
+        m.d.comb += [
+            tiles.w_data.error.eq(ended.error),
+            tiles.w_data.is_refused.eq(is_refused),
+            tiles.w_data.register.eq(ended.register),
+            tiles.w_en.eq(is_refused | ends),
+        ]
+
+    def _take(self, m: Module, can_take: Value, coming: Value | int) -> Signal:
+        """Take the first of the tiles, or none, and keep places for the rows that will come; return whether it does."""
+        tiles, head = self.tiles, self.head
+        takes, load = Signal(), Signal()
+        m.d.comb += [
+            takes.eq(can_take),
+            load.eq(~self.head_valid | takes),
+            tiles.r_en.eq(load),
+            self.taken.takes.eq(takes),
+            self.taken.tile.eq(head.register),
+        ]
+        with m.If(load):
+            m.d.sync += [head.eq(tiles.r_data), self.head_valid.eq(tiles.r_rdy)]
+        m.d.sync += [
+            # Whether the receiver takes a row is known late.
+            self.removed.eq(self.lines.r_rdy & self.lines.r_en),
+            self.spare.eq(self.spare - Mux(takes, Mux(head.is_refused, 1, coming), 0) + self.removed),
+        ]
+        return takes
+
+    def _queue(self, m: Module, row: Any, is_complete: Value, results: Sequence[Value]) -> None:
+        """Queue a row of results, and offer the first row; a refusal has none."""
+        lines, width = self.lines, self.parameters.formats.accumulator_width
+        entry: Any = lines.w_data
+        with m.If(row.error == Error.NONE):
+            for column, result in enumerate(results):
+                m.d.comb += entry.result[column].eq(result[:width])
+                if self.parameters.flags:
+                    m.d.comb += entry.flags[column].eq(result[width:])
+        m.d.comb += [entry[name].eq(row[name]) for name in ANSWER]
+        m.d.comb += [
+            lines.w_en.eq(row.valid & is_complete),
+            self.o.payload.eq(lines.r_data),
+            self.o.valid.eq(lines.r_rdy),
+            lines.r_en.eq(self.o.ready),
+        ]
