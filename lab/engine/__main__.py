@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +21,9 @@ from tools.paths import at_least_one
 from tools.results import Table, measured
 from tools.sources import unit_source
 
-__all__ = ["Run", "main", "runs"]
+__all__ = ["SUBJECT", "Run", "conclusion", "main", "runs"]
+
+SUBJECT = "matrix engine"
 
 _ROWS = _COLUMNS = 4
 _HEADINGS = (
@@ -57,15 +60,19 @@ class Run(NamedTuple):
     @property
     def products_per_cycle(self) -> float:
         """Products of D's elements, over all cycles of the command."""
-        m, n, k = self.size
-        return m * n * k / self.cycles
+        return _work(self) / self.cycles
+
+    @property
+    def share(self) -> float:
+        """Products per cycle, of one in each lane."""
+        return self.products_per_cycle / (_ROWS * _COLUMNS)
 
     def row(self) -> tuple[str, ...]:
         """Return its row of the table."""
-        share = self.products_per_cycle / (_ROWS * _COLUMNS)
         return (
             " x ".join(map(str, self.size)), str(self.bus), str(self.latency), str(self.level), f"{self.cycles:,}",
-            f"{self.products_per_cycle:.2f}", f"{share:.1%}", f"{self.stalls['load']:,}", f"{self.stalls['store']:,}",
+            f"{self.products_per_cycle:.2f}", f"{self.share:.1%}",
+            f"{self.stalls['load']:,}", f"{self.stalls['store']:,}",
             f"{self.read / 1000:,.1f}", f"{self.written / 1000:,.1f}",
         )  # fmt: skip
 
@@ -103,6 +110,22 @@ def runs(
                     yield Run(size, bus, latency, level, cycles, stalls, read, written)
 
 
+def conclusion(found: Sequence[Run]) -> str:
+    """Return the shares of the peak of the largest and of the smallest product, over buses, latencies and levels."""
+    largest, smallest = max(found, key=_work).size, min(found, key=_work).size
+    said = f"from memory to memory, {_shares(found, largest, f' of the peak of {_ROWS * _COLUMNS} lanes')}"
+    return said if smallest == largest else f"{said}, {_shares(found, smallest)}"
+
+
+def _shares(found: Sequence[Run], size: tuple[int, int, int], of: str = "") -> str:
+    shares = [run.share for run in found if run.size == size]
+    return f"{min(shares):.1%} to {max(shares):.1%}{of} for {' x '.join(map(str, size))}"
+
+
+def _work(run: Run) -> int:
+    return math.prod(run.size)
+
+
 def _size(text: str) -> tuple[int, int, int]:
     m, n, k = map(at_least_one, text.split("x"))
     return m, n, k
@@ -127,12 +150,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for run in itertools.chain(*todo):
         found.append(run)
         print("  ".join(run.row()), flush=True)
-    least = min(found, key=lambda run: run.products_per_cycle)
-    said = f"{least.row()[6]} of the peak or more; the least: {least.row()[0]} at a latency of {least.latency}"
+    said = conclusion(found)
+    print(said)
     if given.update_docs:
         note = f"{_ROWS} x {_COLUMNS} lanes; the engine and its memory have up to {given.reads} bursts on their way."
         table = Table(_HEADINGS, [run.row() for run in found])
-        publish(measured("engine", [unit_source("matrix_engine")], conclusion=said, note=note, tables=(table,)))
+        sources = [unit_source("matrix_engine")]
+        publish(measured("engine", sources, subject=SUBJECT, conclusion=said, note=note, tables=(table,)))
     return 0
 
 
