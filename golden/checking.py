@@ -126,6 +126,7 @@ def check(
     given = as_codes(results, out, "results")
     if initial is not None:
         initial = as_codes(initial, model.outer, "initial")
+    a, b = as_codes(a, factors, "a"), as_codes(b, factors, "b")
     wanted = np.asarray(matmul(a, b, operand=factors, reduction=model, initial=initial))
     if given.shape != wanted.shape:
         raise ValueError(f"results: got shape {given.shape}, must be {wanted.shape}, the shape of the product")
@@ -154,7 +155,8 @@ def _model(like: Any, operand: Any) -> tuple[Reduction | Machine, FloatFormat]:
             raise ValueError(f"like: {str(error).removeprefix('text: ')}") from None
     if not isinstance(like, Reduction | Machine):
         raise TypeError(f"like: got {like!r}, must be a Reduction, an Accumulator, or text that names one")
-    own = like.operand if isinstance(like, Reduction) else None
+    its = like.accumulator if isinstance(like, Reduction) and like.operand is None else like
+    own = getattr(its, "operand", None)  # of an accumulator, only if it is made for one format of factors
     if operand is None and own is None:
         raise ValueError("operand: got None, must be given: the model does not name the format of the factors")
     return like, as_format(operand, "operand") if operand is not None else own  # type: ignore[return-value]

@@ -196,6 +196,10 @@ def _formats() -> str:
 def _identify(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
     if bool(given.write) == bool(given.read):
         parser.error("must have --write FILE or --read FILE, and not both")
+    if given.write and given.result is not None:
+        parser.error(f"argument --result: got {given.result} beside --write, must be given with --read")
+    if given.seed < 0:
+        parser.error(f"argument --seed: got {given.seed}, must be 0 or more")
     try:
         asked = all_probes(given.operand, given.seed, given.initial)
         if given.write:

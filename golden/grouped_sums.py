@@ -132,7 +132,7 @@ def riscv_ime(*, G: int, psm: int, rnd: str, operand: FloatFormat | str, accumul
     Returns
     -------
     GroupedSums
-        For ``reduction=`` of `golden.dot` and `golden.matmul`, also with ``return_flags=True``.
+        For ``reduction=`` of `golden.matmul` and of `golden.dot`, which also returns the flags.
 
     Raises
     ------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zipfile
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,11 @@ def _write(path: Path, arrays: dict[str, NDArray[Any]], argument: str) -> None:
         return
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(["matrix", "rows", "columns", "codes in hexadecimal, row by row"])
+    # A line for each row of a matrix: a spreadsheet's cell has at most 32,767 characters, csv's field 131,072.
+    writer.writerow(["matrix", "rows", "columns", "codes of a row in hexadecimal"])
     for name, codes in arrays.items():
-        writer.writerow([name, *codes.shape, " ".join(f"{code:x}" for code in codes.ravel().tolist())])
+        for row in codes.tolist() if codes.size else [[]]:
+            writer.writerow([name, *codes.shape, *(f"{code:x}" for code in row)])
     write_whole(path, text.getvalue().encode())
 
 
@@ -117,37 +120,49 @@ def _read_csv(path: Path, wanted: Container[str], out: FloatFormat) -> dict[str,
     except UnicodeDecodeError as error:
         raise ValueError(f"path: got {path}, which is no text in UTF-8 ({error}); save it as CSV in UTF-8") from None
     separator = max(",;\t", key=text.count)  # csv.Sniffer fails where not all rows end in empty cells
-    csv.field_size_limit(2**31 - 1)
-    found: dict[str, NDArray[Any] | None] = {}
-    for number, row in enumerate(csv.reader(text.splitlines(keepends=True), delimiter=separator), 1):
+    found: dict[str, tuple[str, list[str], list[str]] | None] = {}
+    for number, row in enumerate(_rows(text, separator), 1):
         name, *cells = (cell.strip() for cell in row or [""])
-        where = f"path: {path}, row {number}"
+        sizes, codes = cells[:2], " ".join(cells[2:]).split()
+        where = f"path: {path}, row {number}, {name}"
         if name not in wanted:
             found[name] = None
-        elif name in found:
-            raise ValueError(f"{where}: got {name} for the second time, must have every matrix once")
+        elif begun := found.get(name):
+            if sizes != begun[1]:
+                raise ValueError(f"{where}: got {sizes} behind the name, must be {begun[1]} as in the row before")
+            if len(begun[2]) >= _places(sizes, where):
+                raise ValueError(f"{where}: got {name} for the second time, must have every matrix once")
+            begun[2].extend(codes)
         else:
-            found[name] = _matrix(cells, out, f"{where}, {name}")
-    return found
+            found[name] = where, sizes, codes
+    return {name: None if begun is None else _matrix(*begun, out) for name, begun in found.items()}
 
 
-def _matrix(cells: Sequence[str], out: FloatFormat, where: str) -> NDArray[Any]:
-    """Return a matrix from the cells behind its name: rows, columns, and the codes, in one cell or in several."""
-    sizes, texts = cells[:2], " ".join(cells[2:]).split()
+def _rows(text: str, separator: str) -> Iterator[list[str]]:
+    """Read cells of any length, as the whole matrix may be in one."""
+    before = csv.field_size_limit(2**31 - 1)
+    try:
+        yield from csv.reader(text.splitlines(keepends=True), delimiter=separator)
+    finally:
+        csv.field_size_limit(before)
+
+
+def _places(sizes: Sequence[str], where: str) -> int:
     if len(sizes) < 2 or not all(size.isdecimal() for size in sizes):
         raise ValueError(f"{where}: got {sizes} behind the name, must be the numbers of rows and of columns")
-    height, width = (int(size) for size in sizes)
-    if len(texts) != height * width:
-        raise ValueError(f"{where}: got {len(texts)} codes, must be {height} x {width}, separated by spaces")
-    return np.array([_code(text, out, where) for text in texts], np.uint32).reshape(height, width)
+    return int(sizes[0]) * int(sizes[1])
+
+
+def _matrix(where: str, sizes: Sequence[str], codes: Sequence[str], out: FloatFormat) -> NDArray[Any]:
+    """Return a matrix from its numbers of rows and of columns, and its codes."""
+    if len(codes) != _places(sizes, where):
+        raise ValueError(f"{where}: got {len(codes)} codes, must be {sizes[0]} x {sizes[1]}")
+    return np.array([_code(text, out, where) for text in codes], np.uint32).reshape(*map(int, sizes))
 
 
 def _code(text: str, out: FloatFormat, where: str) -> int:
     most = (1 << out.width) - 1
-    try:
-        code = int(text, 16)
-    except ValueError:
-        code = -1
+    code = int(text, 16) if re.fullmatch("(0[xX])?[0-9a-fA-F]+", text) else -1
     if not 0 <= code <= most:
         raise ValueError(
             f"{where}: got the code {text!r}, must be in hexadecimal without a sign, 0 to {most:x} for {out}"
@@ -159,7 +174,8 @@ def read_results(path: str | Path, asked: Sequence[Probe], out: FloatFormat) -> 
     """Return the results of all probes, as codes of the format of the results.
 
     Signed integers of the width of the codes are taken as the same bits. A CSV file may have semicolons or tabs for
-    commas, empty cells at the end of its rows, and each code in a cell of its own.
+    commas, and empty cells at the end of its rows. The codes of a matrix may be in one cell or several, on one line or
+    several.
 
     Raises
     ------

@@ -249,8 +249,8 @@ def dequantize(
     Returns
     -------
     float32 array of shape (..., K)
-        Exact; infinite where float32 ends, which blocks of float32 values do not reach. With a scale of the tensor, the
-        exact product of scale and element times it, rounded once to nearest even.
+        Exact; infinite where float32 ends, which takes a value near the largest of float32 and a scale that was rounded
+        up. With a scale of the tensor, the exact product of scale and element times it, rounded once to nearest even.
 
     Raises
     ------

@@ -37,6 +37,23 @@ def test_check_of_the_models_own_results_is_exact(like):
     assert_like(result, a, b, like=like, operand=BF16)
 
 
+def test_check_of_lists_of_codes_is_that_of_arrays():
+    a, b = operands(shape=(2, 3, 4))
+    result = golden.matmul(a, b, operand=BF16, reduction=LEVEL_1)
+    checked = check(result.tolist(), a.tolist(), b.tolist(), like=LEVEL_1, operand=BF16)
+    assert (checked.exact, checked.count) == (True, result.size)
+    with pytest.raises(TypeError, match=r"^b: got an array of float64, must be unsigned codes of bfloat16"):
+        check(result, a, b.astype(float), like=LEVEL_1, operand=BF16)
+
+
+def test_check_like_a_machine_of_one_format_needs_no_operand():
+    model = accumulators.riscv_ime(G=2, psm=0, rnd="xct", operand="float16", accumulator="float32")
+    a = golden.encode(np.ones((2, 3)), "float16")
+    result = golden.matmul(a, a.T, operand="float16", reduction=model)
+    for like in (model, Reduction(accumulator=model), str(Reduction(accumulator=model))):
+        assert check(result, a, a.T, like=like).exact
+
+
 def test_check_of_one_wrong_ulp_is_not_exact_and_names_the_element():
     a, b = operands()
     result = golden.matmul(a, b, operand=BF16, reduction=LEVEL_1)

@@ -41,6 +41,8 @@ def test_names_of_units_say_what_differs_from_the_released_unit():
             assert len(component.levels) == 1
         if "lanes" in name:
             assert name.endswith(f"_lanes_{component.lanes}")
+        if "_by_" in name:
+            assert f"_{component.rows}_by_{component.columns}_" in name
         assert getattr(component, "flags", True) == (not name.endswith("_no_flags"))
 
 

@@ -220,6 +220,12 @@ def test_checkpoint_of_layers_with_other_blocks_is_refused(tmp_path, there, here
     second.fit(data, steps=2, resume=True)
 
 
+def test_layer_of_blocks_in_a_precision_that_is_not_enabled_is_refused():
+    trainer, data = run(None, net=of_blocks(), precision=replace(PRECISION, enabled=False))
+    with pytest.raises(ValueError, match=r"^precision\.enabled: got False, must be True: the layer '0' has blocks"):
+        trainer.fit(data, steps=1)
+
+
 @pytest.mark.filterwarnings("ignore:.*this fit makes no step")
 def test_tied_weights_come_back_tied(tmp_path):
     def tied():

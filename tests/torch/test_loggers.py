@@ -3,7 +3,9 @@
 import csv
 import sys
 
+import numpy as np
 import pytest
+import torch
 from tensorboardX.proto.event_pb2 import Event
 from torch.utils.data import DataLoader
 
@@ -67,6 +69,18 @@ def test_tensorboard_tells_what_the_log_does(tmp_path):
     assert [step for step, name, _ in told if name == "loss"] == [1, 2, 3]
     assert [value for _, name, value in told if name == "loss"] == pytest.approx(losses)
     assert {name for _, name, _ in told} >= {"epoch", "loss", "loss_scale", "skipped_steps", "seconds", "val_loss"}
+
+
+def test_numbers_of_numpy_and_tensors_of_one_element_are_logged_as_numbers(tmp_path):
+    trainer, loader = run(tmp_path, loggers=[TensorBoardLogger()])
+    trainer.fit(loader, steps=1)
+    figures = {"t": torch.tensor(1.0625009), "n": np.float32(2.5), "i": np.int64(3), "a": np.array([4.0])}
+    trainer.log_metrics(**figures)
+    for each in trainer.loggers:
+        each.flush()
+    found = {name: value for _, name, value in events(tmp_path / "tensorboard")}
+    assert {name: found[name] for name in figures} == {name: each.item() for name, each in figures.items()}
+    assert dict(row[1:] for row in metrics(tmp_path)) == {name: each.item() for name, each in figures.items()}
 
 
 def test_tensorboard_goes_where_it_is_told_and_needs_a_folder(tmp_path):

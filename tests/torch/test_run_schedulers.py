@@ -130,6 +130,13 @@ def test_learning_rate_of_the_older_form_may_be_schedulers():
     assert made[0]["SequentialLR"]["milestones"] == [3]
 
 
+def test_misspelt_setting_of_a_schedule_names_the_nearest_of_either_kind(tmp_path, capsys, written):
+    given = yaml.safe_load(NEWER)
+    given["trainer"]["init"]["schedulers"] = [{"LinearLR": {"initial_learning_rat": 1.0}}]
+    told = refused(capsys, "fit", written(yaml.safe_dump(given)), tmp_path / "run")
+    assert "LinearLR.initial_learning_rat: is not a known key; did you mean initial_learning_rate?" in told
+
+
 def test_scheduler_with_the_settings_of_the_model_zoo_sets_the_rate(tmp_path, written):
     given = yaml.safe_load(NEWER)
     linear = {"initial_learning_rate": 0.5, "end_learning_rate": 0.1, "total_iters": 2}

@@ -304,11 +304,51 @@ def test_schedule_by_name(description, cls):
             ValueError,
             r"^schedulers: the one at 0 is of another optimizer",
         ),
+        (lambda o: lr_scheduler.ExponentialLR(o, 1.0, 0, 0.9), ValueError, "^total_iters: got 0, must be at least 1"),
+        (lambda o: lr_scheduler.CosineDecayLR(o, 1.0, 0.0, 0), ValueError, "^total_iters: got 0, must be at least 1"),
+        (lambda o: lr_scheduler.LinearLR(o, 0.5, 1.0, -5), ValueError, "^total_iters: got -5, must be at least 0"),
+        (lambda o: lr_scheduler.CosineAnnealingLR(o, 1.0, 0), ValueError, "^T_max: got 0, must be at least 1"),
+        (lambda o: lr_scheduler.StepLR(o, 1.0, 0, 0.5), ValueError, "^step_size: got 0, must be at least 1"),
+        (lambda o: lr_scheduler.CyclicLR(o, 0.1, 1.0, 0), ValueError, "^step_size_up: got 0, must be at least 1"),
+        (
+            lambda o: lr_scheduler.InverseSquareRootDecayLR(o, 1.0, 1.0, 0.0),
+            ValueError,
+            r"^warmup_steps: got 0.0, must be above 0",
+        ),
+        (lambda o: lr_scheduler.ConstantLR(o, math.nan), ValueError, "^val: got nan, must be finite"),
+        (lambda o: lr_scheduler.OneCycleLR(o, 0.1, 1.0, 10, 2.0), ValueError, "^pct_start: got 2.0, must be 0 to 1"),
+        (
+            lambda o: lr_scheduler.LinearLR(o, initial_learning_rate=1.0, initial_val=0.5, end_val=0.0, total_iters=3),
+            ValueError,
+            "^initial_learning_rate: got 1.0 beside initial_val 0.5, two names of one parameter",
+        ),
+        (
+            lambda o: lr_scheduler.ChainedLR([lr_scheduler.ConstantLR(o, 1.0), lr_scheduler.LinearLR(o, 0.0, 1.0, 4)]),
+            ValueError,
+            "^schedulers: the one at 1 starts with 0, must start with another value",
+        ),
     ],
 )
 def test_wrong_schedule_is_named(make, error, message):
     with pytest.raises(error, match=message):
         make(sgd())
+
+
+@pytest.mark.parametrize("way", ["cos", "linear"])
+def test_schedule_of_one_cycle_stays_at_its_last_value(way):
+    found = values(lambda o: lr_scheduler.OneCycleLR(o, 0.1, 1.0, 5, anneal_strategy=way), steps=12)
+    assert found[4:] == [found[4]] * 8
+    assert found[4] == pytest.approx(0.1 / 1e4, rel=1e-4)
+
+
+def test_schedules_that_are_chained_are_shares_of_their_first_value():
+    chained = values(
+        lambda o: lr_scheduler.ChainedLR(
+            [lr_scheduler.StepLR(o, 1.0, 2, 0.5), lr_scheduler.PiecewiseConstantLR(o, [4.0, 1.0], [3])]
+        ),
+        steps=5,
+    )
+    assert chained == [1.0, 1.0, 0.5, 0.125, 0.0625]
 
 
 def test_every_curve_has_a_schedule_of_learning_rate_and_of_weight_decay():

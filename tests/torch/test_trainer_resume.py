@@ -1,15 +1,17 @@
 """A run that stops and goes on ends with the bits of one that never stopped."""
 
 import csv
+import json
 import random
 import shutil
 
 import numpy as np
 import pytest
 import torch
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, ExponentialLR, LambdaLR, LinearLR, StepLR
 from torch.utils.data import DataLoader, RandomSampler
 
+from golden.torch.optim import SGD, lr_scheduler
 from golden.torch.training.loop import TrainingLoop
 
 from .runs import Noisy, bits, run
@@ -130,6 +132,66 @@ def test_run_whose_learning_rate_is_a_number_of_numpy_resumes_bit_for_bit(tmp_pa
     first.fit(data, steps=3)
     second, data = run(tmp_path / "run", schedulers=[schedule])
     assert (second.fit(data, steps=5, resume=True), bits(second)) == expected
+
+
+CURVES = {
+    "linear": lambda o, value: lr_scheduler.LinearLR(o, value, 0.0, 20),
+    "cosine": lambda o, value: lr_scheduler.CosineDecayLR(o, value, 0.0, 20),
+    "sequence": lambda o, value: lr_scheduler.SequentialLR(
+        o, [lr_scheduler.ConstantLR(o, 0.1), lr_scheduler.ConstantLR(o, value)], [2]
+    ),
+}
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_run_with_another_curve_of_a_schedule_is_not_resumed(tmp_path, curve):
+    def schedule_to(value):
+        return [lambda optimizer: CURVES[curve](optimizer, value)]
+
+    first, data = run(tmp_path, optimizer=SGD, schedulers=schedule_to(0.5))
+    first.fit(data, steps=3)
+    second, data = run(tmp_path, optimizer=SGD, schedulers=schedule_to(0.7))
+    with pytest.raises(ValueError, match=r"schedulers\.0\.curve\..* is 0\.5 there and 0\.7 here"):
+        second.fit(data, steps=4, resume=True)
+    # A checkpoint from before curves were kept says nothing about them.
+    about = next(tmp_path.rglob("step_00000003/checkpoint.json"))
+    kept = json.loads(about.read_text())
+    del kept["schedulers"]["0"]["curve"]
+    about.write_text(json.dumps(kept))
+    second.fit(data, steps=4, resume=True)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        lambda o: StepLR(o, 3, 0.1),
+        lambda o: ExponentialLR(o, 0.9),
+        lambda o: LinearLR(o, 1.0, 0.0, 20),
+        lambda o: CosineAnnealingLR(o, 20, eta_min=0.003),
+        lambda o: LambdaLR(o, lambda step: 0.9**step),
+    ],
+    ids=["step", "exponential", "linear", "cosine", "lambda"],
+)
+def test_new_learning_rate_of_a_resumed_run_keeps_the_place_in_the_schedule(tmp_path, schedule):
+    def rated(lr):
+        return lambda parameters, **_: torch.optim.SGD(parameters, lr=lr)
+
+    seen = []
+    whole, data = run(None, optimizer=rated(0.2), schedulers=[schedule])
+    for step in range(4, 8):
+        whole.fit(data, steps=step)
+        seen.append(whole.optimizer.param_groups[0]["lr"])
+    first, data = run(tmp_path, optimizer=rated(0.1), schedulers=[schedule])
+    first.fit(data, steps=4)
+    second, data = run(tmp_path, optimizer=rated(0.2), schedulers=[schedule])
+    found = []
+    with pytest.warns(UserWarning, match=r"optimizer\.lr is 0\.1 there and 0\.2 here"):
+        second.fit(data, steps=5, resume=True, override=True)
+    for step in range(5, 8):
+        if step > 5:
+            second.fit(data, steps=step)
+        found.append(second.optimizer.param_groups[0]["lr"])
+    assert found == pytest.approx(seen[1:], rel=1e-9)
 
 
 def test_run_resumed_by_epochs_ends_where_one_by_steps_does(tmp_path):

@@ -2,12 +2,14 @@
 
 import pytest
 import torch
+from torch import nn
 from torch.utils.data import DataLoader
 
+from golden.torch import Trainer, metrics
 from golden.torch.training.callback import Callback
 from golden.torch.training.loop import TrainingLoop
 
-from .runs import Noisy, bits, run
+from .runs import PRECISION, Noisy, bits, model, run
 
 LOOP = TrainingLoop(max_steps=7, eval_frequency=2)
 
@@ -19,6 +21,31 @@ def trained(val=None, loader=None, callbacks=()):
 
 def validation_data():
     return DataLoader(Noisy(), batch_size=5, shuffle=True)
+
+
+class Scored(nn.Module):
+    """Counts the right answers of the model, and of one that always says 0."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.mine, self.zero = model(), metrics.AccuracyMetric(), metrics.AccuracyMetric()
+
+    def forward(self, batch):
+        found = self.inner(batch[0])
+        if not self.training:
+            self.mine(batch[1], found.argmax(-1))
+            self.zero(batch[1], torch.zeros_like(batch[1]))
+        return nn.functional.cross_entropy(found, batch[1])
+
+
+def test_validation_with_two_metrics_of_one_kind_reports_and_resets_both():
+    scored = Scored()
+    trainer = Trainer(scored, torch.optim.SGD(scored.parameters(), lr=0.1), None, PRECISION, progress=False)
+    for _ in range(2):
+        found = trainer.validate(validation_data())
+        assert sorted(found) == ["AccuracyMetric.0", "AccuracyMetric.1", "val_loss"]
+        assert found["AccuracyMetric.1"] == pytest.approx(0.4)  # of the classes 0, 1, 2, 0, ... of ten examples
+        assert (scored.mine.num_updates, scored.zero.num_updates) == (2, 2)
 
 
 class Frozen(Callback):

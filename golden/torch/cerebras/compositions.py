@@ -36,6 +36,11 @@ class _Composed(Scheduler):
             if each.param_group_tags != self.param_group_tags:
                 raise ValueError(f"param_group_tags: the scheduler at {at} has others, must have the same")
 
+    def settings(self) -> dict[str, Any]:
+        """Return its own parameters and, by number, class and parameters of the schedulers."""
+        named = {str(at): {"class": type(each).__name__, **each.settings()} for at, each in enumerate(self.schedulers)}
+        return {**super().settings(), **named}
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint, with the states of the schedulers."""
         return {**super().state_dict(), "_schedulers": [each.state_dict() for each in self.schedulers]}
@@ -101,14 +106,23 @@ class ChainedScheduler(_Composed):
         schedulers = list(schedulers)
         if not schedulers:
             raise ValueError("schedulers: got none, must be at least one")
+        for at, each in enumerate(schedulers[1:], 1):
+            if isinstance(each, Scheduler) and not _start_of(each):
+                raise ValueError(
+                    f"schedulers: the one at {at} starts with 0, must start with another value, of which it is a share"
+                )
         super().__init__(schedulers[0].optimizer, schedulers, param_group_tags=param_group_tags)
 
     def value_at(self, step: int) -> float:
         """Return the value for a step."""
         value = self.schedulers[0].value_at(step)
         for each in self.schedulers[1:]:
-            value *= each.value_at(step) / each.initial_val  # type: ignore[attr-defined]
+            value *= each.value_at(step) / _start_of(each)
         return value
+
+
+def _start_of(scheduler: Scheduler) -> float:
+    return float(getattr(scheduler, "initial_val", None) or scheduler.value_at(0))
 
 
 class ScalePerParamScheduler(_Composed):

@@ -6,7 +6,7 @@ import bisect
 import math
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -88,6 +88,7 @@ class LinearScheduler(PolynomialScheduler):
 class ExponentialScheduler(Scheduler):
     """`initial_val` times `decay_rate` once in `total_iters` steps, smoothly or, with `staircase`, at once."""
 
+    _least_steps: ClassVar = {"total_iters": 1}
     optimizer: InitVar[Optimizer]
     initial_val: float
     total_iters: int
@@ -105,6 +106,7 @@ class ExponentialScheduler(Scheduler):
 class InverseExponentialTimeDecayScheduler(Scheduler):
     """`initial_val` over 1 plus `decay_rate` times ``step ** step_exponent / total_iters``."""
 
+    _least_steps: ClassVar = {"total_iters": 1}
     optimizer: InitVar[Optimizer]
     initial_val: float
     step_exponent: int
@@ -129,6 +131,11 @@ class InverseSquareRootDecayScheduler(Scheduler):
     warmup_steps: float = 1.0
     param_group_tags: InitVar[Tags] = None
 
+    def __post_init__(self, optimizer: Optimizer, param_group_tags: Tags) -> None:
+        if not self.warmup_steps > 0:
+            raise ValueError(f"warmup_steps: got {self.warmup_steps}, must be above 0")
+        super().__post_init__(optimizer, param_group_tags)
+
     def value_at(self, step: int) -> float:
         """Return the value for a step."""
         return self.initial_val * self.scale / math.sqrt(max(self.warmup_steps, step))
@@ -138,6 +145,7 @@ class InverseSquareRootDecayScheduler(Scheduler):
 class CosineDecayScheduler(Scheduler):
     """Half a cosine from `initial_val` to `end_val` in `total_iters` steps."""
 
+    _least_steps: ClassVar = {"total_iters": 1}
     optimizer: InitVar[Optimizer]
     initial_val: float
     end_val: float

@@ -58,7 +58,7 @@ class CyclicScheduler(Scheduler):
 
 @dataclass(eq=False, repr=False)
 class OneCycleScheduler(Scheduler):
-    """Once from `initial_val` up to `max_val` and down to ``initial_val / final_div_factor``.
+    """Once from `initial_val` up to `max_val` and down to ``initial_val / final_div_factor``, where it stays.
 
     Parameters
     ----------
@@ -92,6 +92,8 @@ class OneCycleScheduler(Scheduler):
         if self.anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"anneal_strategy: got {self.anneal_strategy!r}, must be 'cos' or 'linear'")
         check_count(self.total_steps, "total_steps", 2)
+        if not 0 <= self.pct_start <= 1:
+            raise ValueError(f"pct_start: got {self.pct_start}, must be 0 to 1")
         super().__post_init__(optimizer, param_group_tags)
 
     def value_at(self, step: int) -> float:
@@ -104,7 +106,7 @@ class OneCycleScheduler(Scheduler):
         while len(ways) > 1 and step > ways[0][0]:
             begun, start = ways.pop(0)
         until, end = ways[0]
-        share = (step - begun) / (until - begun)
+        share = (min(step, last) - begun) / (until - begun)
         if self.anneal_strategy == "cos":
             share = (1 - math.cos(math.pi * share)) / 2
         return start + (end - start) * share

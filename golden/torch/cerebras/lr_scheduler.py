@@ -55,6 +55,9 @@ class LRScheduler(Scheduler, torch.optim.lr_scheduler.LRScheduler):
     }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        for own, name in self.renamed.items():
+            if own in kwargs and name in kwargs:
+                raise ValueError(f"{own}: got {kwargs[own]} beside {name} {kwargs[name]}, two names of one parameter")
         super().__init__(*args, **{self.renamed.get(name, name): value for name, value in kwargs.items()})
 
     def __getattr__(self, name: str) -> Any:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import Field, fields, is_dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -11,10 +13,21 @@ from torch import Tensor
 
 from golden.torch.amp.scale import isfinite
 from golden.torch.cerebras.optimizer import Group, Optimizer
+from golden.torch.common.arguments import check_count
 
 __all__ = ["Scheduler"]
 
 Tags = str | None | Iterable[str | None]
+
+#: Parameters of curves that are numbers of steps, and the least of each that a curve can take.
+_STEPS = {
+    "total_iters": 0,
+    "warmup_steps": 0,
+    **dict.fromkeys(("T_0", "T_max", "step_size", "step_size_up", "step_size_down"), 1),
+}
+
+
+_NO_SETTINGS = ("optimizer", "last_epoch", "schedulers")
 
 
 class Scheduler(ABC):
@@ -42,6 +55,8 @@ class Scheduler(ABC):
 
     #: Which entry of the group is set.
     param_group_key: ClassVar[str] = ""
+    #: Parameters of the curve that must be larger than elsewhere.
+    _least_steps: ClassVar[Mapping[str, int]] = {}
     optimizer: Any
 
     def __init__(
@@ -62,7 +77,14 @@ class Scheduler(ABC):
         self._set()
 
     def __post_init__(self, optimizer: Optimizer, param_group_tags: Tags) -> None:
-        """Begin, where the parameters of a curve are the fields of a data class."""
+        """Begin, where the parameters of a curve are the fields of a data class; raise an error if one has no sense."""
+        parameters: tuple[Field[Any], ...] = fields(self) if is_dataclass(self) else ()
+        for each in parameters:
+            given = getattr(self, each.name)
+            if each.name in _STEPS and isinstance(given, int):
+                check_count(given, each.name, self._least_steps.get(each.name, _STEPS[each.name]))
+            elif isinstance(given, float) and not math.isfinite(given):
+                raise ValueError(f"{each.name}: got {given}, must be finite")
         Scheduler.__init__(self, optimizer, getattr(self, "total_iters", None), param_group_tags=param_group_tags)
 
     def _applies(self, group: Group) -> bool:
@@ -96,6 +118,10 @@ class Scheduler(ABC):
         if isfinite(self.optimizer):
             self.advance()
             self._set()
+
+    def settings(self) -> dict[str, Any]:
+        """Return the parameters of the curve, which a run that goes on must share."""
+        return {name: each for name, each in vars(self).items() if name[:1] != "_" and name not in _NO_SETTINGS}
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for a checkpoint: the number of the step."""

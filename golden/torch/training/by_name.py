@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -135,8 +136,9 @@ def build(targets: Sequence[Callable[..., Any]], settings: Mapping[str, Any], wh
         if not unknown and not missing:
             return _called(target, where, *given, **settings)
         text = unknown_key(where, unknown[0], known) if unknown else f"{where}.{missing[0]}: is missing, must be given"
-        problems.append((len(unknown), len(missing), text))
-    raise ValueError(min(problems)[2])  # of the one that is nearest
+        is_far = bool(unknown) and not difflib.get_close_matches(unknown[0], known)
+        problems.append((len(unknown), is_far, len(missing), text))
+    raise ValueError(min(problems)[-1])  # of the one that is nearest
 
 
 def fits(target: Callable[..., Any], settings: Mapping[str, Any], given: int) -> bool:

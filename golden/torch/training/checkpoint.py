@@ -179,7 +179,14 @@ def _compared(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[dict
     its = {name: found[name] for name in names if name in found}
     if isinstance(its.get("precision"), dict):  # the log at that time was part of it
         its["precision"] = {name: each for name, each in its["precision"].items() if name != "log_loss_scale"}
-    return its, {name: wanted[name] for name in names}
+    mine = {name: wanted[name] for name in names}
+    if isinstance(its.get("schedulers"), dict):  # the curves of ours are younger
+        told = {number for number, each in its["schedulers"].items() if "curve" in each}
+        mine["schedulers"] = {
+            number: each if number in told else {name: each[name] for name in each if name != "curve"}
+            for number, each in mine["schedulers"].items()
+        }
+    return its, mine
 
 
 def _named(told: list[str]) -> list[str]:

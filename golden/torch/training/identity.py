@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 from torch.utils.data import Dataset
 
 from golden.torch.amp.configuration import MixedPrecision
+from golden.torch.cerebras.schedule import Scheduler
 from golden.torch.common.arguments import length_of
 from golden.torch.products.functions.layers import Linear
 
@@ -76,10 +77,11 @@ def optimizer_settings(optimizer: Optimizer) -> dict[str, Any]:
 
 def scheduler_settings(schedulers: Iterable[Any]) -> dict[str, Any]:
     """Return class and settings of schedulers that have made no step, by their number."""
-    return {
-        str(number): {"class": type(each).__name__, **as_json(each.state_dict())}
-        for number, each in enumerate(schedulers)
-    }
+    found = {}
+    for number, each in enumerate(schedulers):
+        curve = {"curve": as_json(each.settings())} if isinstance(each, Scheduler) else {}
+        found[str(number)] = {"class": type(each).__name__, **as_json(each.state_dict()), **curve}
+    return found
 
 
 def precision_settings(precision: MixedPrecision) -> dict[str, Any]:

@@ -152,7 +152,10 @@ def _load_optimizer(trainer: Run, found: CheckpointContent, now: dict[str, Any],
         its, mine = (each if len(given) == 1 else each[f"group {number}"] for each in (then, settings))
         for name in mine:
             if name in group and mine[name] != its.get(name):
-                group[name] = given[number][name]
+                loaded, group[name] = group[name], given[number][name]
+                if name == "lr" and trainer.schedulers and its.get(name):
+                    # The schedule has moved the rate that the run began with; the new one goes as far.
+                    group[name] = loaded * (mine[name] / its[name])
     its, mine = found.about.get("schedulers", now["schedulers"]), now["schedulers"]
     if [each["class"] for each in its.values()] != [each["class"] for each in mine.values()]:
         return
@@ -160,6 +163,11 @@ def _load_optimizer(trainer: Run, found: CheckpointContent, now: dict[str, Any],
         own, was, is_now = scheduler.state_dict(), its[str(number)], mine[str(number)]
         kept = {name: own[name] for name in own if name[:1] != "_" and is_now.get(name) != was.get(name)}
         scheduler.load_state_dict({**loaded, **kept})
+        # Some schedules of PyTorch go by the last rate; alone, they can also tell it.
+        closed_form = getattr(scheduler, "_get_closed_form_lr", None)
+        if kept and closed_form is not None and len(trainer.schedulers) == 1:
+            for group, rate in zip(optimizer.param_groups, closed_form(), strict=True):
+                group["lr"] = rate
 
 
 def _sizes(settings: dict[str, Any]) -> list[Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -21,6 +23,7 @@ from golden.torch.training.callback import Callback, Callbacks, Logger
 from golden.torch.training.checkpoint import read_checkpoint
 from golden.torch.training.divergence import Divergence
 from golden.torch.training.epochs import Epochs
+from golden.torch.training.identity import block_settings
 from golden.torch.training.interruption import Interruption
 from golden.torch.training.loggers import CsvLogger, Logging
 from golden.torch.training.loop import TrainingLoop, ValidationLoop
@@ -193,11 +196,12 @@ class Trainer(NotOfTensorFlow):
         self._callbacks.call(hook, self, *arguments)
 
     def log_metrics(self, **metrics: Any) -> None:
-        """Hand figures to the loggers, as of the step that is done."""
+        """Hand figures to the loggers, as of the step that is done; arrays and tensors of one element as numbers."""
         if rank() == 0:
             step = self.step if self._step_of_weights is None else self._step_of_weights
+            figures = {name: _as_number(each) for name, each in metrics.items()}
             for each in self.loggers:
-                each.log_metrics(metrics, step)
+                each.log_metrics(figures, step)
 
     def save_checkpoint(self) -> None:
         """Write a checkpoint of the step that is done, within `fit` (from a callback) or after it.
@@ -287,6 +291,11 @@ class Trainer(NotOfTensorFlow):
             raise TypeError(f"val_dataloader: got {val_dataloader!r}, must be an iterable of batches or None")
         if self.optimizer is None:
             raise ValueError("optimizer: got None, must be an optimizer to fit the model with")
+        if not self.precision.enabled and (blocks := next(iter(block_settings(self.model)), None)) is not None:
+            raise ValueError(
+                f"precision.enabled: got False, must be True: the layer {blocks!r} has blocks, and exact products of "
+                "the half type; enable the precision, or leave the layer a torch.nn.Linear"
+            )
         loop = as_loop(self.loop, steps, epochs)
         path = self._where_from(ckpt_path, resume)
         self._loader, self.losses = loader, []
@@ -387,3 +396,8 @@ class Trainer(NotOfTensorFlow):
     def _flush(self) -> None:
         for each in self.loggers:
             each.flush()
+
+
+def _as_number(figure: Any) -> Any:
+    is_array = isinstance(figure, (Tensor, np.ndarray, np.generic))
+    return figure.item() if is_array and math.prod(figure.shape) == 1 else figure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -109,9 +110,14 @@ def measured(trainer: Run, loader: Iterable[Any], measure: Callable[[Any, Any], 
 
 def _metrics(model: nn.Module) -> dict[str, Any]:
     """Return the metrics within a model by their names: modules that are reset, updated in forward and computed."""
-    found = {}
+    found = defaultdict[str, list[Any]](list)
     for path, each in model.named_modules():
         if callable(getattr(each, "compute", None)) and callable(getattr(each, "reset", None)):
             name = getattr(each, "name", None)
-            found[name if isinstance(name, str) and name else path] = each
-    return found
+            found[name if isinstance(name, str) and name else path].append(each)
+    # Several of one name are numbered, as in `get_all_metrics`.
+    return {
+        f"{name}.{number}" if len(several) > 1 else name: each
+        for name, several in found.items()
+        for number, each in enumerate(several)
+    }

@@ -1,5 +1,6 @@
 """Probes written to a file, run elsewhere, and read again."""
 
+import csv
 import io
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import golden
 from golden import BF16, FP16, FP32
 from golden.cli import main
-from golden.identification.files import read_results, write_results
+from golden.identification.files import read_results, write_probes, write_results
 from golden.identification.identify import all_probes
 from golden.identification.probes import Probe
 
@@ -92,6 +93,8 @@ def test_identify_by_files_with_initial_values_says_where_they_join(tmp_path, ca
         (["--operand", "bfloat16", "--write", "probes.txt"], "must be a file of type .npz or .csv"),
         (["--operand", "bfloat16", "--read", "missing.npz"], "argument --result: must be given"),
         (["--operand", "bfloat16", "--read", "missing.npz", "--result", "float32"], "missing.npz: No such file"),
+        (["--operand", "bfloat16", "--write", "x.npz", "--result", "float32"], "--result: got float32 beside --write"),
+        (["--operand", "bfloat16", "--write", "x.npz", "--seed", "-1"], "argument --seed: got -1, must be 0 or more"),
     ],
 )
 def test_identify_command_with_wrong_arguments_says_what_to_give(capsys, arguments, match):
@@ -159,7 +162,11 @@ def test_identify_bad_npz_is_refused_with_its_array(tmp_path, capsys, monkeypatc
         ([HEADER, "r0,1,2,3f800000"], "row 2, r0: got 1 codes, must be 1 x 2"),
         ([HEADER, "r0"], "row 2, r0: got [] behind the name, must be the numbers of rows and of columns"),
         ([HEADER, "r0,1,two,0 0"], "row 2, r0: got ['1', 'two'] behind the name"),
-        ([HEADER, "r0,1,2,0 0", "r0,1,2,0 0"], "row 3: got r0 for the second time"),
+        ([HEADER, "r0,1,2,0 0", "r0,1,2,0 0"], "row 3, r0: got r0 for the second time"),
+        ([HEADER, "r0,1,2,0", "r0,1,3,0"], "row 3, r0: got ['1', '3'] behind the name, must be ['1', '2'] as in"),
+        ([HEADER, "r0,1,2,0 -0"], "row 2, r0: got the code '-0', must be in hexadecimal without a sign"),
+        ([HEADER, "r0,1,2,0 3_f8"], "row 2, r0: got the code '3_f8'"),
+        ([HEADER, "r0,1,2,0 \u0663f"], "row 2, r0: got the code '\u0663f'"),
         ([HEADER, "r0,2,1,0 0", "r1,1,1,0"], "r0: got codes of shape (2, 1), must be (1, 2)"),
     ],
 )
@@ -184,6 +191,26 @@ def refusal(path, content, capsys, monkeypatch):
     return shown
 
 
+def test_identify_csv_of_probes_is_read_by_other_programs(tmp_path):
+    """A cell of a spreadsheet has at most 32,767 characters, a line 16,384 cells, a field of csv 131,072 characters."""
+    path, limit = tmp_path / "probes.csv", csv.field_size_limit()
+    asked = all_probes(golden.FLOAT8_E4M3FN, 0)
+    write_probes(path, asked)
+    found = {}
+    with path.open(newline="") as file:
+        for name, rows, columns, *codes in list(csv.reader(file))[1:]:
+            found.setdefault(name, (int(rows), int(columns), []))[2].extend(int(code, 16) for code in codes)
+            assert len(codes) < 16_384
+    for number, each in enumerate(asked):
+        rows, columns, codes = found[f"a{number}"]
+        np.testing.assert_array_equal(np.reshape(codes, (rows, columns)), each.a)
+    write_results(tmp_path / "results.csv", [each.a for each in asked])
+    as_results = [Probe("", each.a, np.zeros((each.a.shape[1], each.a.shape[1]), np.uint8)) for each in asked]
+    read = read_results(tmp_path / "results.csv", as_results, golden.FLOAT8_E4M3FN)
+    assert all((given == each.a).all() for given, each in zip(read, asked, strict=True))
+    assert csv.field_size_limit() == limit
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -191,8 +218,9 @@ def refusal(path, content, capsys, monkeypatch):
         "matrix;rows;columns;codes in hexadecimal, row by row\r\nr0;1;2;3f800000 bf800000\r\nr1;1;1;00000000;;\r\n",
         'r1\t"1"\t1\t0\t\t\n\n"r0"\t"1"\t"2"\t"3f800000\nbf800000"\n\t\t\t\n',
         "matrix,rows,columns,codes,,,\nr0,1,2,0x3f800000,0xbf800000,,\nr1,1,1,0,,,",
+        "matrix,rows,columns,codes\nr0,1,2,3f800000\nr1,1,1,0\nr0,1,2,bf800000\n",
     ],
-    ids=["byte order mark", "semicolons", "tabs and quotes", "cells"],
+    ids=["byte order mark", "semicolons", "tabs and quotes", "cells", "several lines"],
 )
 def test_identify_csv_from_a_spreadsheet_is_read(tmp_path, text):
     path = tmp_path / "results.csv"
@@ -228,7 +256,7 @@ def test_identify_files_with_a_wide_operand_are_refused_as_by_the_function(tmp_p
         golden.identify(np.matmul, operand="float32")
     path = tmp_path / "probes.npz"
     with pytest.raises(SystemExit):
-        main(["identify", route, str(path), "--operand", "float32", "--result", "float32"])
+        main(["identify", route, str(path), "--operand", "float32", *(["--result", "float32"] * (route == "--read"))])
     assert str(refused.value) in capsys.readouterr().err
     assert not path.exists()
 
