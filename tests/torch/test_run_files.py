@@ -134,7 +134,9 @@ def test_wrong_entry_is_refused_by_its_place(tmp_path, capsys, written, setting,
     ("change", "message"),
     [
         (("max_steps", "max_step"), "runconfig.max_step: is not a known key; did you mean max_steps?"),
-        (("beta1", "betta1"), "optimizer.betta1: is not a known key; did you mean"),
+        (("beta1", "betta1"), "optimizer.betta1: is not a known key; did you mean beta1 and beta2?"),
+        (("beta1", "learning_rat"), "beta1 and beta2, correct_bias, eps, learning_rate, maximize, weight_decay_rate"),
+        (("AdamW", "adamx"), "optimizer.optimizer_type: adamx is not a known key; did you mean"),
         (("learning_rate: 1e-3", "learning_rate: -1"), "optimizer.learning_rate: got -1, must be greater than 0"),
         (
             ("learning_rate: 1e-3", "learning_rate: [3]"),

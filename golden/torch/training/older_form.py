@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,14 +97,25 @@ def older_place(message: str) -> str:
         for today, older in _PLACES:
             if place == today or place.startswith(f"{today}."):
                 rest_of_place = place.removeprefix(today)
-                if today == "trainer.init.optimizer":  # today, the name of the class is a level by itself
-                    rest_of_place = "." + rest_of_place.rpartition(".")[2] if rest_of_place.count(".") > 1 else ""
-                    rest_of_place = ".learning_rate" if rest_of_place == ".lr" else rest_of_place
+                if today == "trainer.init.optimizer":
+                    rest_of_place, rest = _of_optimizer(rest_of_place, rest)
                 place = older + rest_of_place
                 break
         lines.append(place + colon + rest)
     return "\n".join(lines)
 
+
+def _of_optimizer(place: str, told: str) -> tuple[str, str]:
+    """Return place and message in the older form's words. Today, the name of the class is a level by itself."""
+    _, kind, *names = place.split(".") if place else ("", "")
+    if not names:
+        return (".optimizer_type", told.replace(" is", f" {kind} is", 1)) if kind else ("", told)
+    for name, older in _OLDER_NAMES.items():
+        told = re.sub(rf"(?<![\w.]){name}(?!\w)", older, told)
+    return "." + _OLDER_NAMES.get(names[-1], names[-1]), told
+
+
+_OLDER_NAMES = {"betas": "beta1 and beta2", **{today: older for older, today in _OPTIMIZER.items()}}
 
 _PLACES = [
     ("trainer.init.optimizer", "optimizer"),
