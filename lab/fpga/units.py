@@ -15,7 +15,19 @@ __all__ = ["Build", "catalogue", "parameters_of", "select"]
 
 Build = Callable[[], wiring.Component]
 
-_SHOWN = ("source", "destination", "element", "block", "operands", "levels", "lanes", "registers", "stages")
+_SHOWN = (
+    "source",
+    "destination",
+    "element",
+    "block",
+    "operands",
+    "levels",
+    "rows",
+    "columns",
+    "lanes",
+    "registers",
+    "stages",
+)
 
 
 def catalogue(multiplier: str = "ecp5") -> dict[str, Build]:

@@ -119,7 +119,7 @@ def test_citation_of_a_missing_section_is_found(text: str, wrong: set[int]) -> N
 #: The modules that write the rows.
 WRITERS = (
     "tools.evidence", "lab.proofs.report", "sim.run.report", "lab.fpga.report", "lab.pace.report",
-    "lab.speed.report", "lab.devices.__main__", "lab.gpu.whole",
+    "lab.speed.report", "lab.engine.__main__", "lab.devices.__main__", "lab.gpu.whole",
 )  # fmt: skip
 FIGURE = re.compile(r"\d[\d,.]*\d(?: [GM]\b)?|\d+(?: [GM]\b)?")
 

@@ -315,7 +315,7 @@ def test_schedule_by_name(description, cls):
             ValueError,
             r"^warmup_steps: got 0.0, must be above 0",
         ),
-        (lambda o: lr_scheduler.ConstantLR(o, math.nan), ValueError, "^val: got nan, must be finite"),
+        (lambda o: lr_scheduler.ConstantLR(o, math.nan), ValueError, "^learning_rate: got nan, must be finite"),
         (lambda o: lr_scheduler.OneCycleLR(o, 0.1, 1.0, 10, 2.0), ValueError, "^pct_start: got 2.0, must be 0 to 1"),
         (
             lambda o: lr_scheduler.LinearLR(o, initial_learning_rate=1.0, initial_val=0.5, end_val=0.0, total_iters=3),

@@ -60,6 +60,9 @@ class LRScheduler(Scheduler, torch.optim.lr_scheduler.LRScheduler):
                 raise ValueError(f"{own}: got {kwargs[own]} beside {name} {kwargs[name]}, two names of one parameter")
         super().__init__(*args, **{self.renamed.get(name, name): value for name, value in kwargs.items()})
 
+    def _called(self, parameter: str) -> str:
+        return next((own for own, its in self.renamed.items() if its == parameter), parameter)
+
     def __getattr__(self, name: str) -> Any:
         if name in LRScheduler.renamed:
             return getattr(self, LRScheduler.renamed[name])

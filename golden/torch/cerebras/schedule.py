@@ -84,8 +84,12 @@ class Scheduler(ABC):
             if each.name in _STEPS and isinstance(given, int):
                 check_count(given, each.name, self._least_steps.get(each.name, _STEPS[each.name]))
             elif isinstance(given, float) and not math.isfinite(given):
-                raise ValueError(f"{each.name}: got {given}, must be finite")
+                raise ValueError(f"{self._called(each.name)}: got {given}, must be finite")
         Scheduler.__init__(self, optimizer, getattr(self, "total_iters", None), param_group_tags=param_group_tags)
+
+    def _called(self, parameter: str) -> str:
+        """Return the name by which the caller knows a parameter of the curve."""
+        return parameter
 
     def _applies(self, group: Group) -> bool:
         return self.param_group_tags is None or bool(self.param_group_tags & set(group.get("tags") or [None]))
