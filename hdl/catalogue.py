@@ -296,9 +296,8 @@ def _matrices() -> Iterator[Unit]:
     yield matrix("matrix_mac_flush_narrow", FLOAT8_E4M3FN, FLOAT8_E5M2, effort=0.03, **small, **flushed)
     yield matrix("matrix_mac_no_flags", CBFLOAT16, measured=True, flags=False, levels=(1, 2))
     yield matrix("matrix_mac_level_2_no_flags", CBFLOAT16, measured=True, flags=False, levels=(2,))
-    for name, levels in (("no_flags", (1, 2)), ("level_2_no_flags", (2,))):
-        sizes = {"rows": 8, "columns": 8}
-        yield matrix(f"matrix_mac_8_by_8_{name}", CBFLOAT16, measured=True, flags=False, levels=levels, **sizes)
+    sizes = {"rows": 8, "columns": 8}
+    yield matrix("matrix_mac_8_by_8_no_flags", CBFLOAT16, measured=True, flags=False, levels=(1, 2), **sizes)
 
 
 def _engines() -> Iterator[Unit]:

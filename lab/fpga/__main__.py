@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         "units",
         nargs="*",
         metavar="UNIT",
-        help="names or patterns such as 'mac*' (default: all of the table)",
+        help="names or patterns such as 'mac*' (default: all of the table but arrays of 64 lanes)",
     )
     parser.add_argument(
         "--family",

@@ -11,10 +11,12 @@ from amaranth.lib import wiring
 from hdl.catalogue import UNITS, Unit
 from hdl.definitions import shown
 
-__all__ = ["Build", "catalogue", "parameters_of", "select"]
+__all__ = ["LARGE", "Build", "catalogue", "parameters_of", "select"]
 
 Build = Callable[[], wiring.Component]
 
+#: Arrays that take half an hour and more to place, and are measured where they are named.
+LARGE = "*_by_*"
 _SHOWN = (
     "source",
     "destination",
@@ -47,7 +49,7 @@ def _build(unit: Unit, multiplier: str) -> Build:
 
 
 def select(patterns: Sequence[str], multiplier: str = "ecp5") -> dict[str, Build]:
-    """Return the units that match any of some names or wildcard patterns; without patterns, all.
+    """Return the units that match any of some names or wildcard patterns; without patterns, all but `LARGE` ones.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def select(patterns: Sequence[str], multiplier: str = "ecp5") -> dict[str, Build
     return {
         name: build
         for name, build in units.items()
-        if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+        if (any(fnmatchcase(name, pattern) for pattern in patterns) if patterns else not fnmatchcase(name, LARGE))
     }
 
 
