@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ SUBJECT = "speed of the model"
 _COLOURS = {fmt.name: colour for fmt, colour in COLOURS.items()}
 #: The place of 0 wrong outputs on the logarithmic axis.
 _NONE_WRONG = 3e-5
+_CLOSE = 1.6  # ratio of two points on an axis, below which their names would overlap
 
 
 def _rate(rate: float) -> str:
@@ -82,10 +84,16 @@ def _label(axes: Any, rows: list[Row]) -> None:
     clusters: dict[str, list[Row]] = {}
     for row in rows:
         clusters.setdefault(_cluster(row.name), []).append(row)
+    places = []
     for name, members in clusters.items():
         rightmost = max(members, key=lambda row: row.wrong)
-        share = max(rightmost.wrong / rightmost.judged, _NONE_WRONG)
-        axes.annotate(name, (share, rightmost.rate), xytext=(7, 4), textcoords="offset points", fontsize=8)
+        places.append((rightmost.rate, max(rightmost.wrong / rightmost.judged, _NONE_WRONG), name))
+    above = (math.inf, 0.0)
+    for rate, share, name in sorted(places, reverse=True):
+        # A name close below another one goes below its point.
+        is_close = above[0] / rate < _CLOSE and 1 / _CLOSE < above[1] / share < _CLOSE
+        axes.annotate(name, (share, rate), xytext=(7, -11 if is_close else 4), textcoords="offset points", fontsize=8)
+        above = (rate, share)
 
 
 def _cluster(name: str) -> str:
