@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 # A part is created together with its unit, which may never be elaborated.
-"""What both ways out of an array have: the queue of tiles that ended, and the queue of rows for the receiver."""
+"""The base of both ways out of an array: it queues the tiles that ended, and the rows for the receiver."""
 
 from __future__ import annotations
 

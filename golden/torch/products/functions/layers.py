@@ -109,7 +109,7 @@ class Linear(nn.Linear):
 
     @property
     def settings(self) -> str:
-        """The blocks of operands and gradients, and the random bits: what a run that goes on must share."""
+        """The blocks of operands and gradients, and the random bits; a resumed run must have the same."""
         return self._blocks() if self._random is None else f"{self._blocks()}, random={self._random}"
 
     def get_extra_state(self) -> dict[str, int]:
