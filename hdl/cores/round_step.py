@@ -11,7 +11,7 @@ from hdl.cores.modes import chosen_modes
 from hdl.cores.operand import GROUP
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.step_modes import add_random, increments, kept_finite, other_modes, round_up
-from hdl.cores.words import choose, named
+from hdl.cores.words import choose, is_at_least, named
 
 __all__ = ["join_paths", "normalise_sum", "round_sum"]
 
@@ -235,7 +235,9 @@ def _result(formats: StepFormats, index: Value, normal: Bundle, rounded: Value) 
         field=rounded[fraction_bits:],
         fraction=rounded[:fraction_bits],
         is_subnormal=normal.is_subnormal,
-        too_large=choose(index, [normal.exponent >= fmt.max_finite_field + 1 for fmt in formats.accumulators]),
+        too_large=choose(
+            index, [is_at_least(normal.exponent, fmt.max_finite_field + 1) for fmt in formats.accumulators]
+        ),
         is_largest=choose(index, [normal.exponent == fmt.max_finite_field for fmt in formats.accumulators]),
         inexact=(normal.round_bit ^ normal.negative) | normal.sticky,
         following=normal.following ^ (normal.negative & normal.below),

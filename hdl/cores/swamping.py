@@ -14,7 +14,7 @@ from amaranth import C, Cat, Mux, Value
 
 from hdl.cores.bundle import Bundle
 from hdl.cores.step_formats import StepFormats
-from hdl.cores.words import choose
+from hdl.cores.words import choose, is_at_least
 
 __all__ = ["is_swamped", "watch_addends", "watch_distance"]
 
@@ -72,7 +72,7 @@ def watch_distance(formats: StepFormats, index: Value, watched: Bundle) -> Bundl
     It says that the product is not zero and smaller than an ulp of the accumulator.
     """
     # Biased alike, the leading bits are `distance` + 1 places apart.
-    is_below = choose(index, [watched.distance >= fmt.fraction_bits for fmt in formats.accumulators])
+    is_below = choose(index, [is_at_least(watched.distance, fmt.fraction_bits) for fmt in formats.accumulators])
     return watched.without("is_lower", "distance").but(is_small=watched.is_lower & is_below)
 
 

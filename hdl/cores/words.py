@@ -8,7 +8,7 @@ from typing import Any
 from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 
-__all__ = ["choose", "named", "record", "select_width", "shift_left"]
+__all__ = ["choose", "is_at_least", "named", "record", "select_width", "shift_left"]
 
 
 def named(m: Module, name: str, value: Value | int) -> Signal:
@@ -29,6 +29,14 @@ def choose(index: Value, options: Sequence[Any]) -> Value:
     for number in reversed(range(len(options) - 1)):
         chosen = Mux(index == number, options[number], chosen)
     return chosen
+
+
+def is_at_least(word: Value, least: int) -> Value:
+    """Return whether an unsigned word has a value of `least` or more, in gates: a comparison takes a carry chain."""
+    found: Value = C(not least >> len(word), 1)
+    for place, bit in enumerate(word):
+        found = bit & found if least >> place & 1 else bit | found
+    return found
 
 
 def record(layout: data.StructLayout, fields: Mapping[str, Any]) -> Value:
