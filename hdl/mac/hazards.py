@@ -9,14 +9,14 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["WaitsBehindRank"]
 
 #: Places whose hazards are ORed before the register: the most that need no further level of logic.
-_TOGETHER = 3
+_TOGETHER = 2
 
 
 class WaitsBehindRank(wiring.Component):
     """Determine whether the operation in a rank must wait for operations issued before it.
 
     On its way into the rank, the operation is compared with every operation one place ahead. While it waits, the bits
-    advance with the operations. Every three places share a row of bits, one for each remaining cycle. The OR of the
+    advance with the operations. Every two places share a row of bits, one for each remaining cycle. The OR of the
     first bits of the rows is the result, so that little logic remains behind the rank.
 
     Parameters
@@ -37,13 +37,17 @@ class WaitsBehindRank(wiring.Component):
     Attributes
     ----------
     rows : list of Signal
-        State that proofs refer to: the remaining cycles to wait, one bit for each, by groups of places.
+        State that proofs refer to: the remaining cycles to wait, one bit for each, by groups of places. A reset does
+        not clear them: it empties the rank, and the next operation sets them.
     """
 
     def __init__(self, latency: int) -> None:
         super().__init__({"load": In(1), "leaving": In(1), "in_flight": In(max(latency - 2, 0)), "waits": Out(1)})
         self._places = places = latency - 1
-        self.rows = [Signal(places - start, name=f"cycles_to_wait_{start}") for start in range(0, places, _TOGETHER)]
+        self.rows = [
+            Signal(places - start, name=f"cycles_to_wait_{start}", reset_less=True)
+            for start in range(0, places, _TOGETHER)
+        ]
 
     def waits_next(self) -> Value:
         """Return whether the operation that will be in the rank in the next cycle must wait there."""
