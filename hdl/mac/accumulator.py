@@ -10,6 +10,7 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.cores.copies import copied
 from hdl.cores.result import flags_layout
 from hdl.mac.counters import events_layout
 from hdl.mac.flags import Flags
@@ -19,6 +20,8 @@ from hdl.mac.passing import Passing
 from hdl.mac.register_file import RegisterFile
 
 __all__ = ["Accumulator"]
+
+_READ = ("register", "wide", "partial")
 
 
 class Accumulator(wiring.Component):
@@ -53,6 +56,9 @@ class Accumulator(wiring.Component):
         The last one is None in a unit without flags. Their classes document the state that proofs refer to.
     passing : Passing
         Its ``passed_by`` is state that proofs refer to.
+    reading : dict of str to Signal
+        State that proofs refer to, in a unit that reads early: the operation whose accumulator is read, as far as the
+        registers need it.
     """
 
     def __init__(self, parameters: MacParameters, operation: data.StructLayout, lane: Any) -> None:
@@ -73,6 +79,7 @@ class Accumulator(wiring.Component):
         self.registers = RegisterFile(parameters, operation)
         self.its_flags = Flags(parameters) if parameters.flags else None
         self.passing = Passing(parameters)
+        self.reading = {name: Signal(operation[name].shape, name=f"reading_{name}") for name in _READ}
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -83,7 +90,7 @@ class Accumulator(wiring.Component):
             lane.b.eq(self.b),
             lane.stored.eq(self._read(m)),
             lane.stored_class.eq(registers.number_class),
-            registers.reading.eq(self.at[parameters.reading_position]),
+            registers.reading.eq(self._reading(m)),
             registers.class_reading.eq(self.at[parameters.position("align")]),
             registers.writing.eq(self.at[-1]),
             registers.result.eq(lane.result),
@@ -106,6 +113,19 @@ class Accumulator(wiring.Component):
                 self.flags.eq(flags.o),
             ]
         return m
+
+    def _reading(self, m: Module) -> Any:
+        """Return the operation whose accumulator is read."""
+        if not self.parameters.reads_early:
+            return self.at[self.parameters.reading_position]
+        ahead, reader = (self.at[self.parameters.reading_position - place] for place in (1, 0))
+        reading = Signal.like(reader, name="reading")
+        m.d.comb += reading.fresh.eq(reader.fresh)
+        for name, own in self.reading.items():
+            # An address has many readers: its registers are separate from those of the operation.
+            m.d.comb += own.eq(copied(m, f"own_{name}", Value.cast(ahead[name]), self.parameters.multiplier))
+            m.d.comb += reading[name].eq(own)
+        return reading
 
     def _read(self, m: Module) -> Value:
         """Return the accumulator for the operation at rank ``read``; the result of the last rank may pass by."""

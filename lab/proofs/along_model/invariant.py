@@ -190,6 +190,9 @@ class Invariant:
             reader, writer = self._operations[place - 1], self._operations[-1]
             same = (reader.register == writer.register) & (reader.partial == writer.partial) & writer.writes
             yield place, "passed by", ~reader.writes | (self._unit.passed_by == same)
+            reader = self._operations[parameters.reading_position]
+            for name, own in self._unit.reading.items():
+                yield parameters.reading_position, f"reading {name}", own == reader[name]
         reader = records[place]
         is_asked = reader.fields.writes & reader.is_followed
         yield place, "number read", ~is_asked | meets(reader, lane.stored.as_value(), low_bits)

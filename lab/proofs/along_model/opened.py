@@ -60,6 +60,8 @@ class OpenedUnit:
         Of hazards.
     passed_by : Signal
         See `hdl.mac.passing.Passing`.
+    reading : dict of str to Signal
+        See `hdl.mac.accumulator.Accumulator`.
     others, cycles_of_others, reserving, spare : Signal
     """
 
@@ -77,7 +79,7 @@ class OpenedUnit:
         self.states = SeenMemory(chunks.states, chunks.writing, chunks.reading)
         self.storage = SeenMemory.of_queue(self.queue)
         self.counting = chunks.counting
-        self.passed_by = unit.accumulator.passing.passed_by
+        self.passed_by, self.reading = unit.accumulator.passing.passed_by, unit.accumulator.reading
         self.rows = control.issue.waiting.rows if control.issue.waiting else []
         self.others, self.cycles_of_others = control.promotions.others, control.promotions.cycles_of_others
         places = control.places
