@@ -13,8 +13,8 @@ from tools.errors import PlacementFailed, SynthesisFailed, ToolFailed, ToolMissi
 
 __all__ = ["NEXTPNR", "YOSYS", "Tool", "versions"]
 
-#: Seconds after which a router that finds no route is stopped.
-_LIMIT = 3600
+#: Seconds after which a router that finds no route is stopped: 64 lanes need more than an hour.
+_LIMIT = 3 * 3600
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from amaranth import C, Cat, Module, Mux, Signal, Value, signed
 
 from hdl.cores.bundle import Bundle
+from hdl.cores.carries import add_or_subtract
 from hdl.cores.operand import GROUP
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import named
@@ -27,8 +28,8 @@ def exponent_difference(m: Module, product: Bundle, accumulator: Bundle) -> Valu
     span = max(len(product.exponent), len(accumulator.exponent) + 1) + 1
     # A product below 2 has an exponent one smaller, which is subtracted as a borrow from below the lowest place.
     difference = Signal(signed(span + 1), name="exponent_difference")
-    is_below_two = ~product.significand[-1]
-    m.d.comb += difference.eq(Cat(C(0, 1), product.exponent).as_signed() - Cat(is_below_two, accumulator.exponent))
+    top = product.significand[-1]
+    m.d.comb += difference.eq(Cat(top, product.exponent).as_signed() - Cat(C(1, 1), accumulator.exponent))
     return difference[1:]
 
 
@@ -87,7 +88,7 @@ def align_within(m: Module, formats: StepFormats, product: Bundle, accumulator: 
 
 
 def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> Bundle:
-    """Shift the lower addend right by groups of four places, with a sticky bit, and invert it for a subtraction.
+    """Shift the lower addend right by groups of four places, with a sticky bit.
 
     ::
 
@@ -99,7 +100,7 @@ def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> B
     Parameters
     ----------
     vanish : Value
-        Make the sum zero, because the near path has the result.
+        Make the upper addend zero and add the lower one, because the near path has the result.
     """
     width = len(far.upper)
     groups = [far.lower[start : start + GROUP] for start in range(0, width, GROUP)]
@@ -111,14 +112,23 @@ def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> B
     word = Cat(far.sticky | Cat(*lost).any(), word, C(0, width))[: width + 1]
     return Bundle(
         upper=Mux(vanish, 0, Cat(C(0, 1), far.upper)),
-        lower=Mux(vanish, 0, word ^ subtract.replicate(width + 1)),
+        lower=word,
         subtract=subtract & ~vanish,
     )
 
 
-def add_far(m: Module, far: Bundle) -> Value:
-    """Add the addends: the bit above their leading bits is a carry, or the sign of a difference."""
-    width = len(far.upper)
-    total = Signal(width + 1, name="far_sum")
-    m.d.comb += total.eq(far.upper + Cat(far.lower, far.subtract) + far.subtract)
-    return total
+def add_far(m: Module, far: Bundle, kind: str) -> Value:
+    """Add or subtract the lower addend, or return 0 if the near path has the result.
+
+    The bit above the leading bits of the addends is a carry, or the sign of a difference.
+
+    Parameters
+    ----------
+    far : Bundle
+        The result of `align_by_groups`, and ``is_near``.
+    kind : str
+        One of `hdl.cores.multiplier.MULTIPLIERS`.
+    """
+    return add_or_subtract(
+        m, "far_sum", Cat(far.upper, 0), far.lower, subtract=far.subtract, ignore=far.is_near, kind=kind
+    )

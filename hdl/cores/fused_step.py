@@ -78,18 +78,17 @@ def multiply_operands(
             for each, mask in ((split.a, are_numbers), (split.b, C(1)))
         )
     else:
-        a, b = (
-            inspect_operand(m, formats.operands, pipe.format, each).without("within") for each in (split.a, split.b)
-        )
+        a, b = (inspect_operand(m, formats.operands, pipe.format, each) for each in (split.a, split.b))
+        # Half of the place within a group: the other half is found behind the rank, which has more time.
+        a, b = (each.but(within=each.within[1]) for each in (a, b))
     biased = Signal(signed(formats.product_exponent_width), name="biased_exponent")
     m.d.comb += biased.eq(a.exponent + (split.bias if chosen else bias))
-    # The place within a group is found behind the rank, which has more time.
     inspected = pipe.after("unpack", Bundle(a=a.but(exponent=biased), b=b))
     if formats.flushes:
         a, b = classify_flushed(inspected.a), classify_flushed(inspected.b)
     else:
         a, b = (
-            normalise_operand(m, each.but(within=named(m, "within", places_left(each.significand))))
+            normalise_operand(m, each.but(within=Cat(named(m, "odd", places_left(each.significand)[0]), each.within)))
             for each in (inspected.a, inspected.b)
         )
     # The multiplier contains the ranks around it.
@@ -108,6 +107,7 @@ def add_product(
     read: Callable[[], Bundle],
     read_class: Callable[[], Bundle],
     *,
+    kind: str = "generic",
     watches: bool = False,
 ) -> Bundle:
     """Add a product to the accumulator on two parallel paths, and round.
@@ -127,6 +127,8 @@ def add_product(
         subnormal is 1; where these are flushed, that of a zero is 0.
     read_class : function
         Returns its class at rank ``align``, where it is first needed: ``is_infinite``, ``is_nan``, ``invalid``.
+    kind : str
+        One of `hdl.cores.multiplier.MULTIPLIERS`.
     watches : bool
         Whether to watch for a lost product.
 
@@ -159,7 +161,7 @@ def add_product(
         "compare",
         Bundle(
             far=align_within(m, formats, product, accumulator, compared),
-            near=near_difference(m, formats, product, accumulator, difference[:2]),
+            near=near_difference(m, formats, product, accumulator, difference[:2], kind),
             # one place above, level, or one place below
             is_near=step.subtract & (~difference[1:].any() | difference.all()),
             upper_exponent=Mux(lower, accumulator.exponent, product.exponent)[: formats.exponent_width],
@@ -174,15 +176,16 @@ def add_product(
     if watches:
         watched["watched"] = watch_distance(formats, pipe.accumulator_format, step.watched)
     is_near = step.is_near
+    near = count_leading_digits(m, step.near)
     far = align_by_groups(m, step.far, step.subtract, is_near)
     step = pipe.after(
         "shift",
         Bundle(
-            near=count_leading_digits(m, step.near),
+            near=near.but(difference=Mux(is_near, near.difference, 0)),
             far=far.but(
                 is_near=is_near,
                 exponent=Mux(is_near, step.accumulator.exponent, step.upper_exponent),
-                sign=Mux(is_near, step.accumulator.sign, step.upper_sign),
+                sign=Mux(is_near, step.product.sign, step.upper_sign),
             ),
             product=step.product,
             accumulator=step.accumulator.without("exponent"),
@@ -195,9 +198,9 @@ def add_product(
     step = pipe.after(
         "align",
         Bundle(
-            near=near.but(difference=Mux(is_near, near.difference, 0), negative=near.negative & is_near),
+            near=near.but(negative=near.negative & is_near),
             far=far.without("upper", "lower").but(
-                sum=add_far(m, far), at_smallest=C(0, 1) if formats.flushes else far.exponent == 1
+                sum=add_far(m, far, kind), at_smallest=C(0, 1) if formats.flushes else far.exponent == 1
             ),
             product=step.product,
             accumulator=read_class().but(sign=step.accumulator.sign),

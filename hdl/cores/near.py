@@ -5,9 +5,10 @@ Its result may need a long shift to the left, but neither addend needs one to th
 
 from __future__ import annotations
 
-from amaranth import C, Cat, Module, Mux, Signal, Value, signed
+from amaranth import C, Cat, Module, Mux, Value
 
 from hdl.cores.bundle import Bundle
+from hdl.cores.carries import subtract_from_chosen
 from hdl.cores.operand import GROUP, first_group, zeros_in_groups
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.words import named
@@ -15,8 +16,10 @@ from hdl.cores.words import named
 __all__ = ["count_leading_digits", "first_shift", "near_difference", "second_shift"]
 
 
-def near_difference(m: Module, formats: StepFormats, product: Bundle, accumulator: Bundle, places: Value) -> Bundle:
-    """Subtract a product at most one place away from the accumulator.
+def near_difference(
+    m: Module, formats: StepFormats, product: Bundle, accumulator: Bundle, places: Value, kind: str
+) -> Bundle:
+    """Subtract the accumulator from a product at most one place away.
 
     ::
 
@@ -30,6 +33,8 @@ def near_difference(m: Module, formats: StepFormats, product: Bundle, accumulato
     ----------
     places : Value
         Product exponent minus accumulator exponent, modulo 4.
+    kind : str
+        One of `hdl.cores.multiplier.MULTIPLIERS`.
 
     Returns
     -------
@@ -41,13 +46,14 @@ def near_difference(m: Module, formats: StepFormats, product: Bundle, accumulato
     width = formats.near_width
 
     def at(significand: Value, place: int) -> Value:
-        """Put the leading bit `place` places below the top."""
-        return Cat(C(0, width - place - len(significand)), significand)
+        """Put the leading bit `place` places below the top, and a place for the sign above it."""
+        return Cat(C(0, width - place - len(significand)), significand, C(0, place + 1))
 
     above, level, below = (at(product.significand, place) for place in (0, 1, 2))
-    aligned = named(m, "near_product", Mux(places[0], Mux(places[1], below, above), level))
-    difference = Signal(signed(width + 1), name="near_difference")
-    m.d.comb += difference.eq(at(accumulator.significand, 1) - aligned)
+    elsewhere = named(m, "near_product", Mux(places[1], below, above))
+    difference = subtract_from_chosen(
+        m, "near_difference", places[0], (level, elsewhere), at(accumulator.significand, 1), kind
+    )
     if formats.flushes:
         return Bundle(difference=difference, limit=C(0, width + 1))
     # From the top: a leading one there would result in the accumulator's exponent plus one.

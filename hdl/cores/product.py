@@ -69,10 +69,11 @@ def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundl
         The same; its value is ``significand * 2**(exponent - (product_width - 1))``, biased as the accumulator.
     """
     top = product.significand[-1]
-    exponent = Signal(signed(formats.product_exponent_width), name="product_exponent")
-    m.d.comb += exponent.eq(product.exponent - ~top)
+    # The exponent less one for a product below 2, by a borrow from below its lowest place.
+    exponent = Signal(signed(formats.product_exponent_width + 1), name="product_exponent")
+    m.d.comb += exponent.eq(Cat(top, product.exponent).as_signed() - 1)
     return product.but(
-        exponent=exponent,
+        exponent=exponent[1:].as_signed(),
         significand=named(
             m, "product_significand", Mux(top, product.significand, Cat(C(0, 1), product.significand[:-1]))
         ),

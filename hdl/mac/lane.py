@@ -190,6 +190,7 @@ class Lane(wiring.Component):
             product,
             lambda: read_number(formats, self.stored, pipe.accumulator_format),
             self._read_class,
+            kind=parameters.multiplier,
             watches=parameters.counters,
         )
         m.d.comb += self.number.eq(stored_form(rounded))

@@ -124,7 +124,11 @@ class MacParameters(Parameters):
     ] = False
     multiplier: Annotated[
         str,
-        Choice("multiplier, any target's or the primitive of an FPGA's family with its registers", MULTIPLIERS),
+        Choice(
+            "multiplier, any target's or the primitive of an FPGA's family with its registers",
+            MULTIPLIERS,
+            note="With the ECP5's, additions and copies of registers are primitives, too.",
+        ),
     ] = "generic"
     roundings: Annotated[
         Sequence[Rounding | str],

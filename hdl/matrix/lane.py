@@ -204,6 +204,7 @@ class MatrixLane(wiring.Component):
             product,
             lambda: read_number(formats, number, pipe.accumulator_format),
             lambda: Bundle(is_infinite=its_class.is_infinite, is_nan=its_class.is_nan, invalid=C(0, 1)),
+            kind=parameters.multiplier,
         )
         self._write(m, rounded)
         rounded = pipe.after("round", rounded)

@@ -25,7 +25,8 @@ from lab.proofs.matrix_values import matrix_value_proofs
 from lab.proofs.mutants import CoreMutant, mutants
 from lab.proofs.number_blocks import number_block_proofs
 from lab.proofs.philox import philox_proofs
-from lab.proofs.pipelines import copy_proofs, pipeline_proofs, primitive_proofs
+from lab.proofs.pipelines import pipeline_proofs
+from lab.proofs.primitives import carry_proofs, copy_proofs, primitive_proofs
 from lab.proofs.proof import Proof
 from lab.proofs.steps import rounded_step_proofs, step_proofs
 from lab.proofs.swamped import swamped_proofs
@@ -48,6 +49,7 @@ def proofs() -> list[Proof]:
         *lane_proofs(),
         *primitive_proofs(),
         *copy_proofs(),
+        *carry_proofs(),
         *pipeline_proofs(),
         *philox_proofs(),
         *block_proofs(),

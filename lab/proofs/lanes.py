@@ -146,7 +146,7 @@ def lane_proofs() -> Iterator[Proof]:
 def lane_pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path, **given: Any) -> str:
     """Return a formula with a solution if a lane with ranks gives another result than the lane without.
 
-    The multiplier, with the ranks that it has inside, is left out: see `lab.proofs.pipelines.primitive_proofs`.
+    The multiplier, with the ranks that it has inside, is left out: see `lab.proofs.primitives.primitive_proofs`.
     """
     parameters = MacParameters(operands=operands, stages=stages, **given)
     unit = netlist_of(LaneAlone(parameters), folder, SEQUENTIAL_LANE)

@@ -13,33 +13,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from amaranth import Cat, Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
-
 from golden.formats import CONVERSIONS
 from golden.rounding import MODE_BITS
 from hdl.catalogue import UNITS, Kind
 from hdl.converter import DEPTHS, FloatConverter
 from hdl.cores.conversion import Convert
 from hdl.cores.conversion_plan import ConversionPlan
-from hdl.cores.copies import copied
-from hdl.cores.multiplier import Multiplier
 from lab.netlists.netlist import Instance, Netlist
 from lab.netlists.yosys import SEQUENTIAL, netlist_of
 from lab.proofs.proof import BITWUZLA, Z3_CADICAL, Proof
 from lab.proofs.terms import bits, both, either, equal, inverse, refute, slice_of
 
-__all__ = ["conversions", "copy_proofs", "following", "pipeline_proofs", "primitive_proofs"]
+__all__ = ["QUIET", "conversions", "following", "pipeline_proofs"]
 
-_MODELS = {"ecp5": "mult18x18d.v", "nexus": "mult18x18.v"}
-_RANKS = {
-    (False, False): ("none",),
-    (True, False): ("before",),
-    (False, True): ("behind",),
-    (True, True): ("before", "behind"),
-}
-_QUIET = {"rst": "#b0", "clk": "#b0"}
+#: A cycle without reset.
+QUIET = {"rst": "#b0", "clk": "#b0"}
 Joins = Callable[[str], tuple[Instance, str]]
 
 
@@ -104,84 +92,13 @@ def conversions(component: FloatConverter, plan: ConversionPlan, stages: int, fo
     return stream_formula(unit, stages, joins)
 
 
-def primitive_proofs() -> Iterator[Proof]:
-    """Yield the proofs that the generic multiplier multiplies, and the ones of FPGAs' primitives, by their models."""
-    for width in (8, 10, 11):
-        for ranks in _RANKS:
-            for engine in (BITWUZLA, Z3_CADICAL):
-                yield Proof(
-                    f"multiplier/width_{width}/ranks_{'_and_'.join(_RANKS[ranks])}",
-                    "multiplier: MULT18X18D and MULT18X18",
-                    f"{width} bits, {sum(ranks)} rank{'s' * (sum(ranks) != 1)} ({', '.join(_RANKS[ranks])})",
-                    "bvmul",
-                    engine,
-                    partial(_primitive, width, ranks),
-                    timeout=300,
-                    fast=engine == BITWUZLA,
-                )
-
-
-def _primitive(width: int, ranks: tuple[bool, bool], folder: Path) -> str:
-    """Return a formula with a solution if a multiplier, from any state, gives a wrong product after its ranks."""
-    modelled = {kind: (Path(__file__).with_name(name),) for kind, name in _MODELS.items()}
-    kinds: dict[str, tuple[Path, ...]] = {"generic": (), **modelled}
-    text, products = "", []
-    shared = f"(declare-const a (_ BitVec {width}))\n(declare-const b (_ BitVec {width}))\n"
-    for kind, models in kinds.items():
-        component = Multiplier(width, input_rank=ranks[0], output_rank=ranks[1], kind=kind)
-        unit = netlist_of(component, folder, SEQUENTIAL, models)
-        given = {name: term for name, term in (_QUIET | {"a": "a", "b": "b"}).items() if name in unit.inputs}
-        first = unit.instance(kind, given=given)
-        cycles = [first, *following(unit, sum(ranks), kind, first, [{}] * sum(ranks))]
-        text += "".join(cycle.text for cycle in cycles)
-        products.append(cycles[-1].port("o"))
-    product = f"(bvmul {' '.join(f'((_ zero_extend {width}) {name})' for name in 'ab')})"
-    return shared + text + refute(both(*(equal(each, product) for each in products)))
-
-
-class _Copies(wiring.Component):
-    """A register in the generic form and as the primitive of an ECP5, without reset and with it."""
-
-    def __init__(self) -> None:
-        super().__init__({"value": In(1), "o": Out(4)})
-
-    def elaborate(self, platform: object) -> Module:
-        m = Module()
-        forms = [(kind, resets) for resets in (False, True) for kind in ("generic", "ecp5")]
-        m.d.comb += self.o.eq(
-            Cat(copied(m, f"{kind}_{resets}", self.value, kind, resets=resets) for kind, resets in forms)
-        )
-        return m
-
-
-def copy_proofs() -> Iterator[Proof]:
-    """Yield the proofs that a copy of a register, as a primitive, is the generic register."""
-    for engine in (BITWUZLA, Z3_CADICAL):
-        title, mode, fast = "copies of registers: TRELLIS_FF", "from any state on", engine == BITWUZLA
-        yield Proof("copies/ecp5", title, mode, "the register", engine, _copies, timeout=60, fast=fast)
-
-
-def _copies(folder: Path) -> str:
-    """Return a formula with a solution if a form does not hold the last cycle's value, or 0 where a reset clears it."""
-    unit = netlist_of(_Copies(), folder, SEQUENTIAL, (Path(__file__).with_name("trellis_ff.v"),))
-    given = {"value": "value", "rst": "rst", "clk": "#b0"}
-    now = unit.instance("now", given=given)
-    later = unit.instance("later", given=given, held=now.registers)
-    o = later.port("o")
-    cleared = "(ite (= rst #b1) #b0 value)"
-    wanted = ("value", "value", cleared, cleared)
-    same = both(*(equal(slice_of(o, place, place), bit) for place, bit in enumerate(wanted)))
-    text = "".join(f"(declare-const {name} (_ BitVec 1))\n" for name in ("value", "rst"))
-    return text + now.text + later.text + refute(same)
-
-
 def following(
     netlist: Netlist, cycles: int, prefix: str, first: Instance, given: list[dict[str, str]]
 ) -> list[Instance]:
     """Return the cycles that follow a first one, with their inputs."""
     instances = [first]
     for cycle in range(cycles):
-        ports = {name: term for name, term in (_QUIET | given[cycle]).items() if name in netlist.inputs}
+        ports = {name: term for name, term in (QUIET | given[cycle]).items() if name in netlist.inputs}
         instances.append(netlist.instance(f"{prefix}{cycle}", given=ports, held=instances[-1].registers))
     return instances[1:]
 
@@ -197,9 +114,9 @@ def stream_formula(unit: Netlist, stages: int, joins: Joins) -> str:
         Takes the payload that enters; returns an instance of the core, and the payload that must leave.
     """
     flushing = {"i__valid": "#b0", "o__ready": "#b1"}
-    now = unit.instance("top", given=_QUIET)
+    now = unit.instance("top", given=QUIET)
     # The same state, flushed; and flushed after one cycle. A flushed unit is empty, so one more cycle is looked at.
-    same = unit.instance("before", given=_QUIET | flushing, held=_shared(unit, now))
+    same = unit.instance("before", given=QUIET | flushing, held=_shared(unit, now))
     before = [same, *following(unit, stages, "before", same, [flushing] * stages)]
     after = following(unit, stages + 1, "after", now, [flushing] * (stages + 1))
     result, wanted = joins(now.port("i__payload"))
@@ -233,7 +150,7 @@ def stream_formula(unit: Netlist, stages: int, joins: Joins) -> str:
     ]
     # Reset empties it.
     reset = unit.instance("reset", given={"rst": "#b1", "clk": "#b0"})
-    emptied = unit.instance("emptied", given=_QUIET | flushing, held=reset.registers)
+    emptied = unit.instance("emptied", given=QUIET | flushing, held=reset.registers)
     drained = [emptied, *following(unit, stages, "emptied", emptied, [flushing] * stages)]
     text += reset.text + "".join(cycle.text for cycle in drained)
     claims += [inverse(holds(cycle, "o__valid")) for cycle in drained]

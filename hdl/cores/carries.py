@@ -1,0 +1,111 @@
+"""Additions that choose, mask or invert an operand in the cells of a carry chain.
+
+Synthesis infers a plain adder, and puts a LUT in front of each of its cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from amaranth import C, Cat, Instance, Module, Mux, Signal, Value
+
+from hdl.cores.words import named
+
+__all__ = ["add_or_subtract", "subtract_from_chosen"]
+
+
+def subtract_from_chosen(
+    m: Module, name: str, choice: Value, options: tuple[Value, Value], subtrahend: Value, kind: str
+) -> Value:
+    """Return ``options[choice] - subtrahend``, modulo the width of the options.
+
+    ::
+
+        cell     a: subtrahend    b: options[1]    c: options[0]    d: choice
+        sum      a ^ 1 ^ (d ? b : c)
+
+    Parameters
+    ----------
+    m : Module
+    name : str
+    choice : Value
+    options : tuple of Value
+        Of one width.
+    subtrahend : Value
+        Unsigned, of that width at most.
+    kind : str
+        One of `hdl.cores.multiplier.MULTIPLIERS`. The generic form is the one that is simulated and proven.
+    """
+    if_zero, if_one = options
+    if kind != "ecp5":
+        return named(m, name, (Mux(choice, if_one, if_zero) - subtrahend)[: len(if_one)])
+    chosen = _table(lambda a, b, c, d: a ^ 1 ^ (b if d else c))
+    return _chain(m, name, chosen, (subtrahend, if_one, if_zero), choice, C(1, 1))
+
+
+def add_or_subtract(
+    m: Module, name: str, augend: Value, addend: Value, *, subtract: Value, ignore: Value, kind: str
+) -> Value:
+    """Return ``augend``, plus or minus ``addend`` unless that is ignored, modulo the width of `augend`.
+
+    ::
+
+        cell     a: augend    b: addend    c: subtract    d: not ignore
+        sum      a ^ ((b ^ c) & d)
+
+    Parameters
+    ----------
+    m : Module
+    name : str
+    augend, addend : Value
+        Unsigned.
+    subtract : Value
+        0 if `addend` is ignored.
+    ignore : Value
+        `augend` is 0 then.
+    kind : str
+        As in `subtract_from_chosen`.
+    """
+    width = len(augend)
+    if kind != "ecp5":
+        used = Mux(ignore, 0, addend)
+        extended = Cat(used, C(0, width))[:width]
+        return named(m, name, (augend + (extended ^ subtract.replicate(width)) + subtract)[:width])
+    inverted = _table(lambda a, b, c, d: a ^ (b ^ c if d else 0))
+    every = subtract.replicate(width)
+    return _chain(m, name, inverted, (augend, addend, every), ~ignore, subtract)
+
+
+def _table(function: Callable[[int, int, int, int], int]) -> int:
+    """Return the content of a LUT of four inputs."""
+    return sum(function(*(place >> bit & 1 for bit in range(4))) << place for place in range(16))
+
+
+def _chain(m: Module, name: str, table: int, words: tuple[Value, Value, Value], d: Value, carry: Value) -> Signal:
+    """Return the sum of a chain of CCU2C, which hold two places each (the model of Project Trellis).
+
+    A place whose table gives 1 passes the carry on. Otherwise its lowest four entries give the carry for ``a`` and
+    ``b``.
+    """
+    width = max(map(len, words))
+    total = Signal(width, name=name)
+    places = [[Cat(word, C(0, width + 1))[place] for word in words] for place in range(width + 1)]
+    for place in range(0, width, 2):
+        carry_out = Signal(name=f"{name}_carry_{place}")
+        ports = {
+            f"i_{port}{half}": bit
+            for half in range(2)
+            for port, bit in zip("ABCD", (*places[place + half], d), strict=True)
+        }
+        outputs = {f"o_S{half}": total[place + half] for half in range(2) if place + half < width}
+        m.submodules[f"{name}_{place}"] = Instance(
+            "CCU2C",
+            **{f"p_INIT{half}": C(table, 16) for half in range(2)},
+            **{f"p_INJECT1_{half}": "NO" for half in range(2)},
+            i_CIN=carry,
+            **ports,
+            **outputs,
+            o_COUT=carry_out,
+        )
+        carry = carry_out
+    return total
