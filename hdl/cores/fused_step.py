@@ -162,8 +162,7 @@ def add_product(
         Bundle(
             far=align_within(m, formats, product, accumulator, compared),
             near=near_difference(m, formats, product, accumulator, difference[:2], kind),
-            # one place above, level, or one place below
-            is_near=step.subtract & (~difference[1:].any() | difference.all()),
+            differs=_differs_from_near(difference),
             upper_exponent=Mux(lower, accumulator.exponent, product.exponent)[: formats.exponent_width],
             upper_sign=Mux(lower, accumulator.sign, product.sign),
             product=product.without("significand", "exponent"),
@@ -175,7 +174,8 @@ def add_product(
 
     if watches:
         watched["watched"] = watch_distance(formats, pipe.accumulator_format, step.watched)
-    is_near = step.is_near
+    # One place above, level, or one place below. The last gate is behind the rank, which has more time.
+    is_near = named(m, "is_near", step.subtract & ~(step.differs[:2].any() & step.differs[2:].any()))
     near = count_leading_digits(m, step.near)
     far = align_by_groups(m, step.far, step.subtract, is_near)
     step = pipe.after(
@@ -220,6 +220,12 @@ def add_product(
     # From here on, the sign also serves an infinity.
     sign = Mux(step.outcome.is_infinite, step.outcome.infinite_sign, rounded.sign)
     return rounded.but(sign=sign, outcome=step.outcome, **_watched(step))
+
+
+def _differs_from_near(difference: Value) -> Value:
+    """Return whether a difference is neither 0 nor 1, in two parts, and whether it is not -1, in two parts."""
+    low, high = difference[: len(difference) // 2], difference[len(difference) // 2 :]
+    return Cat(low[1:].any(), high.any(), ~low.all(), ~high.all())
 
 
 def _watched(step: Bundle) -> dict[str, Bundle]:

@@ -52,7 +52,7 @@ def near_difference(
     above, level, below = (at(product.significand, place) for place in (0, 1, 2))
     elsewhere = named(m, "near_product", Mux(places[1], below, above))
     difference = subtract_from_chosen(
-        m, "near_difference", places[0], (level, elsewhere), at(accumulator.significand, 1), kind
+        m, "near_difference", ~places[0], (elsewhere, level), at(accumulator.significand, 1), kind
     )
     if formats.flushes:
         return Bundle(difference=difference, limit=C(0, width + 1))

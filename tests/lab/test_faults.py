@@ -107,7 +107,7 @@ def test_candidates_of_the_mac_have_the_faults_that_an_outside_trial_found():
     for file, words in (
         ("mac/chunks.py", "width: left_before, 16 -> 6 bits"),
         ("mac/chunks.py", "delay: is_one one cycle late"),
-        ("mac/hazards.py", "ignores the reset"),
+        ("mac/issue.py", "ignores the reset"),
         ("mac/promotions.py", "cycles_of_others"),
     ):
         assert any(name.startswith(f"hdl/{file}") and words in name for name in names), words
