@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from copy import copy
 from dataclasses import fields
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from golden import FP32, FloatFormat, encode
+from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import required_edges
@@ -47,6 +49,11 @@ class MatrixMaker(VectorMaker):
     """
 
     paired: tuple[int, ...] = ()
+
+    def __init__(self, mac: Any, port: Port, seed: int, unit: str, effort: float) -> None:
+        super().__init__(mac, port, seed, unit, effort)
+        #: Special initial values so far, by format and level.
+        self._drawn: Counter[tuple[int, int]] = Counter()
 
     def elements(self, level: int) -> int:
         """Return the number of elements in a tile."""
@@ -175,15 +182,18 @@ class MatrixMaker(VectorMaker):
         return segment
 
     def _initial_elements(self, segment: Segment) -> list[Segment]:
-        """Return elements whose results are initial values: a third special, a third of any kind."""
+        """Return elements whose results are initial values: a third special, in turn, and a third of any kind."""
         outer = FP32 if segment.level != 2 else self.inner or self.operands[segment.format]
-        count = self.elements(segment.level)
+        count, key = self.elements(segment.level), (segment.format, segment.level)
         positive = (0, 1, outer.min_normal - 1, outer.min_normal, outer.max_finite, outer.inf, outer.inf | 1, outer.nan)
-        special = [code | sign for code in positive for sign in (0, outer.sign_mask)]
-        third = self.rng.random(count)
+        special = np.array([code | sign for code in positive for sign in (0, outer.sign_mask)])
+        drawn = self._drawn[key]
+        third = (np.arange(count) + drawn) % 3
+        turns = (drawn + np.cumsum(third == 0)) % len(special)
+        self._drawn[key] += int((third == 0).sum())
         usual = encode(self.rng.normal(size=count), outer)
         anything = self.rng.integers(0, 1 << outer.width, count)
-        codes = np.where(third < 1 / 3, self.rng.choice(special, count), np.where(third < 2 / 3, anything, usual))
+        codes = np.where(third == 0, special[turns], np.where(third == 1, anything, usual))
         elements = []
         for code in codes.tolist():
             element = copy(segment)
