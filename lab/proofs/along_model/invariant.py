@@ -192,7 +192,7 @@ class Invariant:
             yield place, "passed by", ~reader.writes | (self._unit.passed_by == same)
             reader = self._operations[parameters.reading_position]
             for name, own in self._unit.reading.items():
-                yield parameters.reading_position, f"reading {name}", own == reader[name]
+                yield parameters.reading_position, f"reading {name}", ~reader.writes | (own == reader[name])
         reader = records[place]
         is_asked = reader.fields.writes & reader.is_followed
         yield place, "number read", ~is_asked | meets(reader, lane.stored.as_value(), low_bits)
