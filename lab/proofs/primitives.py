@@ -1,4 +1,4 @@
-"""Proofs that the primitives of FPGAs, by their models, compute what the generic forms do: of each helper in `hdl`."""
+"""Prove that helpers of `hdl` compute the same from primitives of FPGAs, by their models, as in the generic form."""
 
 from __future__ import annotations
 
@@ -133,11 +133,8 @@ class _Carries(wiring.Component):
 
 def carry_proofs() -> Iterator[Proof]:
     """Yield the proofs that additions add, in the generic form and as primitives, for every width of a unit."""
-    formats = [
-        unit.parameters.core.formats
-        for unit in (each.build() for each in UNITS.values() if "multiplier" in each.kind.parameters.definitions())
-        if hasattr(unit, "parameters")
-    ]
+    units = [unit.build() for unit in UNITS.values() if "multiplier" in unit.kind.parameters.definitions()]
+    formats = [unit.parameters.core.formats for unit in units]
     for width in sorted({width for each in formats for width in (each.near_width + 1, each.far_width + 2)}):
         for engine in (BITWUZLA, Z3_CADICAL):
             yield Proof(
