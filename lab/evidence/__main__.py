@@ -17,7 +17,6 @@ from lab.evidence.publish import draw, publish
 from lab.evidence.stale import listed, renew, stale
 from tools.evidence import BUILD, Record, collect, published, records_of, said
 from tools.interrupts import ending_on_interrupt
-from tools.pages import refresh
 from tools.paths import ROOT, file_to_write
 from tools.results import Result, kept
 
@@ -55,11 +54,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="only run what renews it, where that takes no longer than this (%(const)s), and write it into the pages",
     )
     parser.add_argument(
-        "--refresh", action="store_true", help="only write the kept figures into the pages, with their age, and stop"
+        "--refresh",
+        action="store_true",
+        help="only write the kept figures into the pages and the picture, with their age, and stop",
     )
     given = parser.parse_args(arguments)
     if given.refresh:
-        print("\n".join(str(page.relative_to(ROOT)) for page in refresh()) or "all pages are as they should be")
+        print("\n".join(str(page.relative_to(ROOT)) for page in publish(())) or "all pages are as they should be")
         return 0
     if given.stale or given.refresh_stale is not None:
         runs = stale({**kept(), **{f"evidence: {tool}": result for tool, result in published().items()}})

@@ -38,14 +38,15 @@ def publish(tools: Collection[str] | None = None) -> list[Path]:
     Parameters
     ----------
     tools : collection of str, optional
-        Publish the findings of these tools alone.
+        Publish the findings of these tools alone. Without any, the pages and the picture still follow the kept results.
     """
     for name, result in collect().items():
         if tools is None or name in tools:
             keep(result, KEPT)
     pages = refresh()
+    before = PICTURE.read_bytes()
     draw([record for result in published().values() for record in records_of(result)], PICTURE)
-    return [*pages, PICTURE]
+    return pages if PICTURE.read_bytes() == before else [*pages, PICTURE]
 
 
 def _colour(records: Sequence[Record]) -> str:
