@@ -40,40 +40,36 @@ def subtract_from_chosen(
     if kind != "ecp5":
         return named(m, name, (Mux(choice, if_one, if_zero) - subtrahend)[: len(if_one)])
     chosen = _table(lambda a, b, c, d: a ^ 1 ^ (b if d else c))
-    return _chain(m, name, chosen, (subtrahend, if_one, if_zero), choice, C(1, 1))
+    return _chain(m, name, chosen, (subtrahend, if_one, if_zero, choice.replicate(len(if_one))), C(1, 1))
 
 
 def add_or_subtract(
-    m: Module, name: str, augend: Value, addend: Value, *, subtract: Value, ignore: Value, kind: str
+    m: Module, name: str, augend: Value, addend: Value, *, used: Value, subtract: Value, kind: str
 ) -> Value:
-    """Return ``augend``, plus or minus ``addend`` unless that is ignored, modulo the width of `augend`.
+    """Return ``augend`` plus or minus ``addend & used``, modulo the width of `augend`.
 
     ::
 
-        cell     a: augend    b: addend    c: subtract    d: not ignore
-        sum      a ^ ((b ^ c) & d)
+        cell     a: augend    b: addend    c: subtract    d: used
+        sum      a ^ (b & d) ^ c
 
     Parameters
     ----------
     m : Module
     name : str
-    augend, addend : Value
+    augend, addend, used : Value
         Unsigned.
     subtract : Value
-        0 if `addend` is ignored.
-    ignore : Value
-        `augend` is 0 then.
     kind : str
         As in `subtract_from_chosen`.
     """
     width = len(augend)
     if kind != "ecp5":
-        used = Mux(ignore, 0, addend)
-        extended = Cat(used, C(0, width))[:width]
+        extended = Cat(addend & used, C(0, width))[:width]
         return named(m, name, (augend + (extended ^ subtract.replicate(width)) + subtract)[:width])
-    inverted = _table(lambda a, b, c, d: a ^ (b ^ c if d else 0))
+    inverted = _table(lambda a, b, c, d: a ^ (b & d) ^ c)
     every = subtract.replicate(width)
-    return _chain(m, name, inverted, (augend, addend, every), ~ignore, subtract)
+    return _chain(m, name, inverted, (augend, addend, every, used), subtract)
 
 
 def _table(function: Callable[[int, int, int, int], int]) -> int:
@@ -81,7 +77,7 @@ def _table(function: Callable[[int, int, int, int], int]) -> int:
     return sum(function(*(place >> bit & 1 for bit in range(4))) << place for place in range(16))
 
 
-def _chain(m: Module, name: str, table: int, words: tuple[Value, Value, Value], d: Value, carry: Value) -> Signal:
+def _chain(m: Module, name: str, table: int, words: tuple[Value, ...], carry: Value) -> Signal:
     """Return the sum of a chain of CCU2C, which hold two places each (the model of Project Trellis).
 
     A place whose table gives 1 passes the carry on. Otherwise its lowest four entries give the carry for ``a`` and
@@ -93,9 +89,7 @@ def _chain(m: Module, name: str, table: int, words: tuple[Value, Value, Value], 
     for place in range(0, width, 2):
         carry_out = Signal(name=f"{name}_carry_{place}")
         ports = {
-            f"i_{port}{half}": bit
-            for half in range(2)
-            for port, bit in zip("ABCD", (*places[place + half], d), strict=True)
+            f"i_{port}{half}": bit for half in range(2) for port, bit in zip("ABCD", places[place + half], strict=True)
         }
         outputs = {f"o_S{half}": total[place + half] for half in range(2) if place + half < width}
         m.submodules[f"{name}_{place}"] = Instance(

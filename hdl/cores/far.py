@@ -64,7 +64,7 @@ def align_within(m: Module, formats: StepFormats, product: Bundle, accumulator: 
     -------
     Bundle
         ``upper`` and ``lower``, of `far_width` bits; ``sticky``, the OR of the bits that fell out; ``groups``, the
-        remaining shift of the lower one in groups of four places, all ones if the whole addend shifts out.
+        remaining shift of the lower one in groups of four places; ``remains``: it does not shift out by more than that.
     """
     width = formats.far_width
 
@@ -78,16 +78,16 @@ def align_within(m: Module, formats: StepFormats, product: Bundle, accumulator: 
     by_one = named(m, "far_by_1", Mux(one, lower[1:], lower))
     by_two = named(m, "far_by_2", Mux(two, by_one[2:], by_one))
     group_bits = ((width + GROUP - 1) // GROUP).bit_length()
-    beyond = compared.distance[2 + group_bits :].any()
     return Bundle(
         upper=upper,
         lower=by_two,
         sticky=(one & lower[0]) | (two & by_one[:2].any()),
-        groups=Cat(bit | beyond for bit in compared.distance[2:][:group_bits]),
+        groups=compared.distance[2:][:group_bits],
+        remains=~compared.distance[2 + group_bits :].any(),
     )
 
 
-def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> Bundle:
+def align_by_groups(m: Module, far: Bundle) -> Bundle:
     """Shift the lower addend right by groups of four places, with a sticky bit.
 
     ::
@@ -96,39 +96,30 @@ def align_by_groups(m: Module, far: Bundle, subtract: Value, vanish: Value) -> B
         lower  [ 0 0 0 0 0 0 0 l l l l l | S ]    S: whether a one fell out
 
     S is computed in parallel with the shift: for each group, whether it is zero and whether the distance reaches it.
-
-    Parameters
-    ----------
-    vanish : Value
-        Make the upper addend zero and add the lower one, because the near path has the result.
+    Where no addend ``remains``, S is right, and the rest of ``lower`` is not valid.
     """
     width = len(far.upper)
     groups = [far.lower[start : start + GROUP] for start in range(0, width, GROUP)]
-    lost = [group.any() & (far.groups > number) for number, group in enumerate(groups)]
+    lost = [group.any() & ((far.groups > number) | ~far.remains) for number, group in enumerate(groups)]
     word = far.lower
     for bit in range(len(far.groups)):
         step = GROUP << bit
         word = named(m, f"far_by_{step}", Mux(far.groups[bit], word[step:] if step < width else C(0, width), word))
     word = Cat(far.sticky | Cat(*lost).any(), word, C(0, width))[: width + 1]
-    return Bundle(
-        upper=Mux(vanish, 0, Cat(C(0, 1), far.upper)),
-        lower=word,
-        subtract=subtract & ~vanish,
-    )
+    return Bundle(upper=Cat(C(0, 1), far.upper), lower=word, remains=far.remains)
 
 
 def add_far(m: Module, far: Bundle, kind: str) -> Value:
-    """Add or subtract the lower addend, or return 0 if the near path has the result.
+    """Add or subtract the lower addend.
 
     The bit above the leading bits of the addends is a carry, or the sign of a difference.
 
     Parameters
     ----------
     far : Bundle
-        The result of `align_by_groups`, and ``is_near``.
+        The result of `align_by_groups`, and ``subtract``.
     kind : str
         One of `hdl.cores.multiplier.MULTIPLIERS`.
     """
-    return add_or_subtract(
-        m, "far_sum", Cat(far.upper, 0), far.lower, subtract=far.subtract, ignore=far.is_near, kind=kind
-    )
+    used = Cat(1, far.remains.replicate(len(far.lower) - 1))
+    return add_or_subtract(m, "far_sum", Cat(far.upper, 0), far.lower, used=used, subtract=far.subtract, kind=kind)

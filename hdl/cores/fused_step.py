@@ -177,30 +177,35 @@ def add_product(
     # One place above, level, or one place below. The last gate is behind the rank, which has more time.
     is_near = named(m, "is_near", step.subtract & ~(step.differs[:2].any() & step.differs[2:].any()))
     near = count_leading_digits(m, step.near)
-    far = align_by_groups(m, step.far, step.subtract, is_near)
     step = pipe.after(
         "shift",
         Bundle(
-            near=near.but(difference=Mux(is_near, near.difference, 0)),
-            far=far.but(
-                is_near=is_near,
-                exponent=Mux(is_near, step.accumulator.exponent, step.upper_exponent),
-                sign=Mux(is_near, step.product.sign, step.upper_sign),
-            ),
+            is_near=is_near,
+            near=near,
+            far=align_by_groups(m, step.far).but(subtract=step.subtract),
+            upper_exponent=step.upper_exponent,
+            upper_sign=step.upper_sign,
             product=step.product,
-            accumulator=step.accumulator.without("exponent"),
+            accumulator=step.accumulator,
             **watched,
         ),
     )
 
-    is_near, far = step.far.is_near, step.far
-    near = first_shift(m, step.near)
+    is_near, near = step.is_near, first_shift(m, step.near)
     step = pipe.after(
         "align",
         Bundle(
-            near=near.but(negative=near.negative & is_near),
-            far=far.without("upper", "lower").but(
-                sum=add_far(m, far, kind), at_smallest=C(0, 1) if formats.flushes else far.exponent == 1
+            # Cleared behind shift and addition, a word costs no LUT: its register has a reset for this.
+            near=near.but(
+                difference=named(m, "near_cleared", Mux(is_near, near.difference, 0)), negative=near.negative & is_near
+            ),
+            far=Bundle(
+                is_near=is_near,
+                sum=named(m, "far_cleared", Mux(is_near, 0, add_far(m, step.far, kind))),
+                subtract=step.far.subtract & ~is_near,
+                exponent=Mux(is_near, step.accumulator.exponent, step.upper_exponent),
+                at_smallest=C(0, 1) if formats.flushes else step.upper_exponent == 1,
+                sign=Mux(is_near, step.product.sign, step.upper_sign),
             ),
             product=step.product,
             accumulator=read_class().but(sign=step.accumulator.sign),

@@ -88,17 +88,11 @@ def other_modes(
     Bundle
         `normal` with the ``sign`` of the mode; ``too_large`` and ``is_largest``, as from
         `hdl.cores.round_step.round_sum`; ``stays_finite``: a result beyond the largest finite value would become that
-        value; ``is_power``: the word is negative and its magnitude a power of two, which the kept bits reach by their
-        increment. With stochastic rounding also ``rest`` and ``carry``, to be added to the random number, of which
+        value. With stochastic rounding also ``rest`` and ``carry``, to be added to the random number, of which
         ``random_top`` is the highest bit.
     """
     chosen = chosen_modes(formats.roundings, controls)
     zero_sign = normal.cancels & chosen[Rounding.DOWN] if Rounding.DOWN in chosen else C(0, 1)
-    # Below its leading ones, which the shift removes but for the last one, such a word is zero.
-    top = total.magnitude[-GROUP:]
-    has_more = _any_of(total, len(total.magnitude) - GROUP) | choose(
-        total.shift, [top[: GROUP - moves].any() for moves in range(GROUP)]
-    )
 
     def compared(compare: Callable[[Value, int], Value], beyond: int) -> Value:
         """Compare the exponent with the largest of the format. The one before the shift needs no adder."""
@@ -112,7 +106,6 @@ def other_modes(
         too_large=named(m, "too_large", compared(operator.ge, 1)),
         is_largest=named(m, "is_largest", compared(operator.eq, 0)),
         stays_finite=named(m, "stays_finite", C(0, 1) | of_chosen(chosen, lambda mode: stays_finite(mode, total.sign))),
-        is_power=named(m, "is_power", total.negative & ~has_more),
         sign=normal.sign | zero_sign,
     )
     if not formats.is_stochastic:
@@ -176,9 +169,8 @@ def kept_finite(
         The result of `hdl.cores.round_step.round_sum` in the mode ``nearest_even``; with stochastic rounding also
         ``longer_carries``, from `add_random`.
     """
-    # A mode that stays finite does not round up there: all kept bits are one, and only an exact power of two carries.
-    is_beyond = normal.too_large | (normal.is_largest & normal.is_power)
-    to_largest = named(m, "to_largest", is_beyond & normal.stays_finite)
+    # A mode that stays finite never rounds up there, and no difference with a missing one is that large.
+    to_largest = named(m, "to_largest", normal.too_large & normal.stays_finite)
     largest = choose(index, [C(fmt.max_finite_field, len(rounded.field)) for fmt in formats.accumulators])
     kept = rounded.but(
         field=named(m, "kept_field", Mux(to_largest, largest, rounded.field)),

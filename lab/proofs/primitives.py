@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from amaranth import Cat, Module, Mux
+from amaranth import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -105,24 +105,23 @@ class _Carries(wiring.Component):
     """Both additions of `hdl.cores.carries`, in the generic form and as primitives of an ECP5."""
 
     def __init__(self, width: int) -> None:
-        words = ("if_zero", "if_one", "subtrahend", "augend", "addend")
+        words = ("if_zero", "if_one", "subtrahend", "augend", "addend", "used")
         super().__init__(
             {
                 **{name: In(width) for name in words},
-                **{name: In(1) for name in ("choice", "subtract", "ignore")},
+                **{name: In(1) for name in ("choice", "subtract")},
                 **{f"{name}_{kind}": Out(width) for name in ("difference", "total") for kind in ("generic", "ecp5")},
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        augend, subtract = Mux(self.ignore, 0, self.augend), self.subtract & ~self.ignore
         for kind in ("generic", "ecp5"):
             difference = subtract_from_chosen(
                 m, f"difference_{kind}", self.choice, (self.if_zero, self.if_one), self.subtrahend, kind
             )
             total = add_or_subtract(
-                m, f"total_{kind}", augend, self.addend, subtract=subtract, ignore=self.ignore, kind=kind
+                m, f"total_{kind}", self.augend, self.addend, used=self.used, subtract=self.subtract, kind=kind
             )
             m.d.comb += [
                 getattr(self, f"difference_{kind}").eq(difference),
@@ -157,7 +156,7 @@ def _carries(width: int, folder: Path) -> str:
         f"(declare-const {name} (_ BitVec {size}))\n" for name, size in unit.inputs.items() if name not in QUIET
     )
     difference = "(bvsub (ite (= choice #b1) if_one if_zero) subtrahend)"
-    total = f"(ite (= ignore #b1) (_ bv0 {width}) (ite (= subtract #b1) (bvsub augend addend) (bvadd augend addend)))"
+    total = "(ite (= subtract #b1) (bvsub augend (bvand addend used)) (bvadd augend (bvand addend used)))"
     wanted = {"difference": difference, "total": total}
     same = both(
         *(equal(sum_of.port(f"{name}_{kind}"), term) for name, term in wanted.items() for kind in ("generic", "ecp5"))
