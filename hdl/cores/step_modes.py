@@ -7,13 +7,12 @@ negative word is inverted and one less::
            [            rest              | S ]    of a stochastic rounding: one bit more than the random number
 
 The random number is added to the rest by the addition that rounds. The missing one of a negative word is its carry-in.
-In the other modes the top bits of both are the increment, so that they carry if it is 1.
+Between the rest and the kept bits is one place more, which passes the carry on in stochastic rounding. In the other
+modes both its bits are the increment, so that they carry if it is 1.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
@@ -86,38 +85,26 @@ def other_modes(
     Returns
     -------
     Bundle
-        `normal` with the ``sign`` of the mode; ``too_large`` and ``is_largest``, as from
-        `hdl.cores.round_step.round_sum`; ``stays_finite``: a result beyond the largest finite value would become that
-        value. With stochastic rounding also ``rest`` and ``carry``, to be added to the random number, of which
-        ``random_top`` is the highest bit.
+        `normal` with the ``sign`` of the mode; ``stays_finite``: a result beyond the largest finite value would become
+        that value. With stochastic rounding also ``is_stochastic``; ``rest`` and ``carry``, to be added to the random
+        number.
     """
     chosen = chosen_modes(formats.roundings, controls)
     zero_sign = normal.cancels & chosen[Rounding.DOWN] if Rounding.DOWN in chosen else C(0, 1)
 
-    def compared(compare: Callable[[Value, int], Value], beyond: int) -> Value:
-        """Compare the exponent with the largest of the format. The one before the shift needs no adder."""
-        ends = [fmt.max_finite_field - 1 + beyond for fmt in formats.accumulators]
-        moved_by = [choose(index, [compare(total.exponent, end + moves) for end in ends]) for moves in range(GROUP)]
-        found = choose(total.shift, moved_by)
-        # Where subnormals are flushed, the exponent is signed, and neither a negative one nor that of a zero counts.
-        return found & ~total.exponent[-1] & ~normal.is_subnormal if formats.flushes else found
-
     normal = normal.without("cancels").but(
-        too_large=named(m, "too_large", compared(operator.ge, 1)),
-        is_largest=named(m, "is_largest", compared(operator.eq, 0)),
         stays_finite=named(m, "stays_finite", C(0, 1) | of_chosen(chosen, lambda mode: stays_finite(mode, total.sign))),
         sign=normal.sign | zero_sign,
     )
     if not formats.is_stochastic:
         return normal
-    is_chosen, up = chosen[Rounding.STOCHASTIC], normal.round_up
     # The widest format has two places left below the rest, in which a shift may leave a one.
     ends = [len(moved) - fmt.precision for fmt in formats.accumulators]
     rest = choose(index, [moved[end - formats.random_bits - 1 : end] for end in ends])
     lost = choose(index, [_any_lost(total, end - formats.random_bits - 1) for end in ends])
     return normal.but(
-        rest=named(m, "rest", Cat(rest[:-1], select(is_chosen, rest[-1], up))),
-        random_top=named(m, "random_top", select(is_chosen, controls.random[-1], up)),
+        is_stochastic=C(0, 1) | chosen[Rounding.STOCHASTIC],
+        rest=named(m, "rest", rest),
         carry=named(m, "carry_of_negative", total.negative & ~lost),
     )
 
@@ -145,13 +132,15 @@ def add_random(m: Module, formats: StepFormats, controls: Any, normal: Bundle, a
         The kept bits of the sum; whether a result that is one place longer would be rounded up.
     """
     size, random = formats.random_bits, controls.random
-    total = Signal(1 + size + len(normal.magnitude), name="rounded_and_rest")
+    total = Signal(2 + size + len(normal.magnitude), name="rounded_and_rest")
     m.d.comb += total.eq(
-        Cat(normal.rest, normal.magnitude) + Cat(C(0, 1), random[:-1], normal.random_top, addend) + normal.carry
+        Cat(normal.rest, normal.round_up | normal.is_stochastic, normal.magnitude)
+        + Cat(C(0, 1), random, normal.round_up, addend)
+        + normal.carry
     )
     longer = Signal(size + 1, name="longer_rest")
     m.d.comb += longer.eq(normal.rest[:size] + random + normal.carry)
-    return total[1 + size :], longer[-1]
+    return total[2 + size :], longer[-1]
 
 
 def kept_finite(
@@ -170,13 +159,12 @@ def kept_finite(
         ``longer_carries``, from `add_random`.
     """
     # A mode that stays finite never rounds up there, and no difference with a missing one is that large.
-    to_largest = named(m, "to_largest", normal.too_large & normal.stays_finite)
+    to_largest = named(m, "to_largest", rounded.too_large & normal.stays_finite)
     largest = choose(index, [C(fmt.max_finite_field, len(rounded.field)) for fmt in formats.accumulators])
     kept = rounded.but(
         field=named(m, "kept_field", Mux(to_largest, largest, rounded.field)),
         fraction=named(m, "kept_fraction", rounded.fraction | to_largest.replicate(len(rounded.fraction))),
-        too_large=normal.too_large & ~normal.stays_finite,
-        is_largest=normal.is_largest,
+        too_large=rounded.too_large & ~normal.stays_finite,
         to_largest=to_largest,
     )
     # Flushing rounds with an unbounded exponent, and so tells whether a result is tiny by itself.

@@ -141,8 +141,12 @@ class LaneGroup(wiring.Component):
 
     def _answer(self, m: Module, operation: Any) -> None:
         """Pack the results of pairs of lanes into words."""
-        facts = Signal(data.StructLayout({"is_result": 1, "wide": 1}), name="facts")
-        m.d.comb += [facts.is_result.eq(operation.error == Error.NONE), facts.wide.eq(operation.wide)]
+        facts = Signal(data.StructLayout({"is_result": 1, "is_wide": 1, "is_narrow": 1}), name="facts")
+        m.d.comb += [
+            facts.is_result.eq(operation.error == Error.NONE),
+            facts.is_wide.eq(facts.is_result & operation.wide),
+            facts.is_narrow.eq(facts.is_result & ~operation.wide),
+        ]
         raised: list[Any] = [Signal(flags_layout(), name=f"raised_{place}") for place in range(len(self._lanes))]
         m.d.comb += [there.eq(here) for there, here in zip(raised, self.flags, strict=True)]
         if "pack" in self.parameters.ranks:
@@ -150,17 +154,19 @@ class LaneGroup(wiring.Component):
             m.d.sync += [behind.eq(here) for behind, here in zip(raised, now, strict=True)]
             facts = copied(m, "packed_facts", facts, self.parameters.multiplier)
         codes = [self.lanes_built[lane].code if lane in self.lanes_built else C(0, WORD_WIDTH) for lane in self._lanes]
-        with m.If(facts.is_result):
-            for even in range(0, len(codes), 2):
-                wide, narrow = codes[even], codes[even + 1]
-                m.d.comb += self.words[even // 2].eq(
-                    Cat(wide[:WORD_WIDTH], Mux(facts.wide, wide[WORD_WIDTH:], narrow))
-                    if len(wide) > WORD_WIDTH
-                    else wide | (narrow << WORD_WIDTH)
-                )
-                m.d.comb += self.answer_flags[even].eq(raised[even])
-                with m.If(~facts.wide):
-                    m.d.comb += self.answer_flags[even + 1].eq(raised[even + 1])
+        for even in range(0, len(codes), 2):
+            wide, narrow = codes[even], codes[even + 1]
+            m.d.comb += [
+                self.words[even // 2].eq(
+                    Cat(
+                        wide[:WORD_WIDTH] & facts.is_result.replicate(WORD_WIDTH),
+                        (wide[WORD_WIDTH:] & facts.is_wide.replicate(WORD_WIDTH))
+                        | (narrow & facts.is_narrow.replicate(WORD_WIDTH)),
+                    )
+                ),
+                self.answer_flags[even].eq(Mux(facts.is_result, raised[even], 0)),
+                self.answer_flags[even + 1].eq(Mux(facts.is_narrow, raised[even + 1], 0)),
+            ]
 
     def _copied(self, m: Module) -> list[Any]:
         """Return the operation behind each rank, with this group's copies of the fields that it reads."""
