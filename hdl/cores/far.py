@@ -64,7 +64,8 @@ def align_within(m: Module, formats: StepFormats, product: Bundle, accumulator: 
     -------
     Bundle
         ``upper`` and ``lower``, of `far_width` bits; ``sticky``, the OR of the bits that fell out; ``groups``, the
-        remaining shift of the lower one in groups of four places; ``remains``: it does not shift out by more than that.
+        remaining shift of the lower one in groups of four places; ``remains``: 0 if the distance is more than these can
+        say, so that the whole addend shifts out.
     """
     width = formats.far_width
 
@@ -96,7 +97,7 @@ def align_by_groups(m: Module, far: Bundle) -> Bundle:
         lower  [ 0 0 0 0 0 0 0 l l l l l | S ]    S: whether a one fell out
 
     S is computed in parallel with the shift: for each group, whether it is zero and whether the distance reaches it.
-    Where no addend ``remains``, S is right, and the rest of ``lower`` is not valid.
+    Where the lower addend does not remain, only S of ``lower`` is valid, and the addition ignores the rest.
     """
     width = len(far.upper)
     groups = [far.lower[start : start + GROUP] for start in range(0, width, GROUP)]

@@ -158,7 +158,8 @@ def kept_finite(
         The result of `hdl.cores.round_step.round_sum` in the mode ``nearest_even``; with stochastic rounding also
         ``longer_carries``, from `add_random`.
     """
-    # A mode that stays finite never rounds up there, and no difference with a missing one is that large.
+    # The exponent before rounding decides, because a mode that stays finite never rounds the largest one up. The carry
+    # of a negative difference does not reach it: that difference is smaller than the accumulator.
     to_largest = named(m, "to_largest", rounded.too_large & normal.stays_finite)
     largest = choose(index, [C(fmt.max_finite_field, len(rounded.field)) for fmt in formats.accumulators])
     kept = rounded.but(
