@@ -118,11 +118,12 @@ def port_changes(maker: Maker) -> Scenario:
     chunked = [kind for kind in maker.kinds if kind[1]]
     chains: list[Chain] = []
     # If the unit holds two beats, few reductions show that the beat before the last sees another length.
-    for _ in range((24 if maker.mac.parameters.widened is None else 150) + int(100 * maker.effort)):
+    for _ in range(150):
         index, level = chunked[int(maker.rng.integers(len(chunked)))]
         chunk = int(maker.rng.choice(lengths))
         chain = [maker.segment(index, level, int(maker.rng.integers(2, 10)), chunk=chunk)]
-        chain[0].pauses = [int(maker.rng.choice([0, 0, 1, 2, 5])), *[0] * (len(chain[0].a) - 1)]
+        # Only a product that never waits shows that the unit sees the length of a cycle before it arrives.
+        chain[0].pauses = [int(maker.rng.choice([0, 0, 1, 2, 5, DRAINED])), *[0] * (len(chain[0].a) - 1)]
         chains.append(chain)
     # In the last pair of registers, which no other reduction takes: one reduction of level 0 after another.
     behind = [[one] for one in _chains_of_level_0(maker, len(chains))]

@@ -46,7 +46,7 @@ def directed_segments(
             yield f"{head}/promotion/quiet_nan", Segment(index, level, a, b, chunk=chunk)
     for exponent, a, b in near_limits(operand, level, rng):
         yield f"{head}/near_limit/{exponent}", Segment(index, level, a, b, chunk=0)
-    tiny = [*_tiny(operand, accumulator_of(level, operand)), *(_tiny_negative(operand) if level else [])]
+    tiny = [*_tiny(operand, accumulator_of(level, operand)), *(_tiny_differences(operand) if level else [])]
     for name, a, b in tiny:
         yield f"{head}/tininess/{name}", Segment(index, level, a, b, chunk=0)
 
@@ -124,29 +124,40 @@ def _inverse_factors(bits: int, rng: np.random.Generator) -> tuple[int, int]:
             return x, y
 
 
-def _tiny_negative(operand: FloatFormat) -> Iterator[tuple[str, list[int], list[int]]]:
-    """Yield products a little below twice the smallest normal number, less that number: the product is the larger."""
+def _tiny_differences(operand: FloatFormat) -> Iterator[tuple[str, list[int], list[int]]]:
+    """Yield numbers whose difference is a little below the smallest normal number N, and the bin.
+
+    ::
+
+        product      2 N - lost        N + lost      the product of significands is near 2
+        accumulator  N                 2 N
+    """
     bits, fraction_bits = operand.precision, operand.fraction_bits
-    quarter = 1 << bits - 3
-    found: dict[str, list[tuple[int, int]]] = {}
-    for x in range(1 << bits - 1, 1 << bits):
-        y, lost = divmod(1 << 2 * bits - 1, x)
-        if y >> bits or not lost:
-            continue
-        side = "exactly" if lost % quarter == 0 else "above"
-        found.setdefault(f"{side}_{min(lost // quarter, 3)}_quarters", []).append((x, y))
-    half = (operand.emin + 1) // 2
-    for name, pairs in sorted(found.items()):
-        for significands in (pairs[0], pairs[len(pairs) // 2], pairs[-1]):
-            # As numbers from 1 to 2: their product is a little below 2.
-            exponents = (half, operand.emin - half)
-            factors = [
-                int(from_parts(operand, 0, exponent + operand.bias, significand - (1 << fraction_bits)))
-                for significand, exponent in zip(significands, exponents, strict=True)
-            ]
-            for minus in (0, operand.sign_mask):
-                a = [operand.min_normal ^ minus ^ operand.sign_mask, factors[0] ^ minus]
-                yield f"of_negative_difference_{name}", a, [operand.one, factors[1]]
+    normal, half = operand.min_normal, (operand.emin + 1) // 2
+    for larger, accumulator, exponent in (
+        ("product", normal, operand.emin),
+        ("accumulator", normal + (1 << fraction_bits), operand.emin - 1),
+    ):
+        # Of the spacing of subnormals, in units of the product's lowest place.
+        quarter = 1 << bits - 3 + operand.emin - exponent
+        found: dict[str, list[tuple[int, int]]] = {}
+        for x in range(1 << bits - 1, 1 << bits):
+            y, lost = divmod(1 << 2 * bits - 1, x)
+            if larger == "accumulator":
+                y, lost = y + 1, x - lost
+            if y >> bits or not lost:
+                continue
+            side = "exactly" if lost % quarter == 0 else "above"
+            found.setdefault(f"{side}_{min(lost // quarter, 3)}_quarters", []).append((x, y))
+        for name, pairs in sorted(found.items()):
+            for significands in (pairs[0], pairs[len(pairs) // 2], pairs[-1]):
+                factors = [
+                    int(from_parts(operand, 0, part + operand.bias, significand - (1 << fraction_bits)))
+                    for significand, part in zip(significands, (half, exponent - half), strict=True)
+                ]
+                for minus in (0, operand.sign_mask):
+                    a = [accumulator ^ minus ^ operand.sign_mask, factors[0] ^ minus]
+                    yield f"of_larger_{larger}_{name}", a, [operand.one, factors[1]]
 
 
 def _near_limits_of_fp32(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tuple[int, list[int], list[int]]]:

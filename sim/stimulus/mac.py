@@ -127,12 +127,15 @@ class MacMaker(Maker):
         return chains
 
     def _flushed_totals(self, index: int) -> list[Segment]:
-        """Return promotions that leave 3/4 of the smallest normal number: a total that is flushed with a fraction."""
+        """Return sums of 3/4 of the smallest normal number, which are flushed with a fraction, and one number more."""
         operand = self.operands[index]
         larger, minus = operand.min_normal + (3 << operand.fraction_bits - 2), operand.sign_mask
         return [
-            Segment(index, 2, [larger | sign, operand.min_normal | sign ^ minus], [operand.one] * 2, chunk=1)
+            Segment(index, 2, codes[:count], [operand.one] * count, chunk=chunk)
             for sign in (0, minus)
+            for codes in ([larger | sign, operand.min_normal | sign ^ minus, operand.min_normal | sign],)
+            for count in (2, 3)
+            for chunk in (0, 1)
         ]
 
     def _specials_in_turn(self, index: int, count: int) -> list[list[int]]:

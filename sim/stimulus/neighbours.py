@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from functools import cache
 
@@ -87,8 +88,8 @@ def _products(operand: FloatFormat, level: int) -> list[_Products]:
     for field, a, b in _limits(operand, accumulator_of(level, operand)):
         found.append((f"{head}/cancels_after_exponent/{field}", a, b))
         found.append((f"{head}/cancels", [one, one | operand.sign_mask], [one, one]))
-    for field, eighths, a, b in _just_below_normal(operand) if level else ():
-        found.append((f"{head}/exponent_{field}/{eighths}_eighths_below_normal", a, b))
+    for name, a, b in _just_below_normal(operand) if level else ():
+        found.append((f"{head}/{name}_below_normal", a, b))
     return found
 
 
@@ -105,29 +106,30 @@ def _limits(operand: FloatFormat, accumulator: FloatFormat) -> Iterator[tuple[in
             yield field, [x, 0], [y, operand.one]
 
 
-def _just_below_normal(operand: FloatFormat) -> Iterator[tuple[int, int, list[int], list[int]]]:
-    """Yield an accumulator A and a larger product ``-p``, so that p - A is eighths of the lowest place below normal.
+def _just_below_normal(operand: FloatFormat) -> Iterator[_Products]:
+    """Yield an accumulator A and a product ``-p`` whose difference is eighths of the lowest place below normal.
 
     Every exponent field of A needs a different shift. Odd and even eighths alternate: only odd ones have a bit below
     the place on which tininess depends.
 
     Let p = X 2^w with b bits of precision. In units of 2^w, the lowest place of a subnormal is 2^g, the smallest normal
     number is 2^(b-1+g), and t is the eighths. Then ``A = X + t - 2^(b-1+g)`` has b bits if the field is b - g and X + t
-    is a multiple of 2^(b-1). For an odd factor of X, exactly one other factor of b bits makes it a multiple.
+    is a multiple of 2^(b-1). For an odd factor of X, exactly one other factor of b bits makes it a multiple. Where A is
+    the larger one, it is ``X - t + 2^(b-1+g)``.
     """
     b = operand.precision
     top = 1 << b - 1
-    for field in range(1, b - 2):
-        g = b - field
-        for eighths in _EIGHTHS:
-            t = eighths << g - 3
+    for larger, sign in (("product", 1), ("accumulator", -1)):
+        for field, eighths in itertools.product(range(1 if sign > 0 else 2, b - 2), _EIGHTHS):
+            g = b - field
+            t = sign * (eighths << g - 3)
             for x in range(top | 1, 2 * top, 2):
                 y = top | -t * pow(x, -1, top) % top
-                significand, rest = divmod(x * y + t - (top << g), top)
+                significand, rest = divmod(x * y + t - sign * (top << g), top)
                 if not rest and top <= significand < 2 * top:
                     break
             else:
-                raise AssertionError(f"{operand}: no product {eighths} eighths below normal for field {field}")
+                raise AssertionError(f"{operand}: no {larger} {eighths} eighths below normal for field {field}")
             exponents = operand.emin + field - 1
             left = exponents // 2
             factors = [
@@ -135,12 +137,12 @@ def _just_below_normal(operand: FloatFormat) -> Iterator[tuple[int, int, list[in
                 for part, exponent in ((x, left), (y, exponents - left))
             ]
             a = [int(from_parts(operand, 0, field, significand - top)), factors[0] | operand.sign_mask]
-            _is_tiny_from_three_eighths(operand, eighths, a, [operand.one, factors[1]])
-            yield field, eighths, a, [operand.one, factors[1]]
+            _is_tiny_from_three_eighths(operand, sign, eighths, a, [operand.one, factors[1]])
+            yield f"larger_{larger}/exponent_{field}/{eighths}_eighths", a, [operand.one, factors[1]]
 
 
-def _is_tiny_from_three_eighths(operand: FloatFormat, eighths: int, a: list[int], b: list[int]) -> None:
+def _is_tiny_from_three_eighths(operand: FloatFormat, sign: int, eighths: int, a: list[int], b: list[int]) -> None:
     codes = (np.array(each, np.uint16) for each in (a, b))
     result, flags = dot(*codes, operand=operand, level=2, chunk=None, return_flags=True)
-    assert int(result) == operand.min_normal | operand.sign_mask, (operand, eighths, a, b)
+    assert int(result) == operand.min_normal | (operand.sign_mask if sign > 0 else 0), (operand, eighths, a, b)
     assert bool(flags & Flag.UNDERFLOW) == (eighths > 2), (operand, eighths, a, b)

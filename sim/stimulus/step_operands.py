@@ -86,6 +86,8 @@ def directed_steps(operand: FloatFormat, accumulator: FloatFormat) -> Steps:
     # Ties of differences whose product is the larger addend, to the even number below and above: with the spacing u
     # above 1, these are -2 u (1 + u / 2) and -(7 + 6 u) u.
     rows += [(one | s, one, one + 1 | s ^ minus, one + x) for s in (0, minus) for x in (1, 6)]
+    # The same with a smaller product: 2 u (1.5 - u / 2) and 2 u (1.5 - 1.5 u).
+    rows += [(one + c | s, one, one + 1 | s ^ minus, one + x) for s in (0, minus) for c, x in ((5, 1), (7, 3))]
     # The smallest normal number less a quarter and half of the spacing below it: only the former is tiny and rounds
     # back up to it, the latter is not tiny.
     for lost in (accumulator.precision, accumulator.precision + 1):

@@ -63,8 +63,9 @@ def directed(level: int) -> set[str]:
     names = {f"promotion/{name}" for name in ("quiet_nan", "only_it_raises_INEXACT", "only_it_raises_INVALID")}
     names |= {"promotion/only_it_raises_OVERFLOW"} if level == 2 else set()
     names |= {f"tininess/{side}_{at}_eighths_below_normal" for side in ("less", "exactly", "more") for at in EIGHTHS}
-    names |= {f"tininess/of_negative_difference_above_{at}_quarters" for at in range(4)}
-    names |= {f"tininess/of_negative_difference_exactly_{at}_quarters" for at in range(1, 4)}
+    for larger in ("product", "accumulator"):
+        names |= {f"tininess/of_larger_{larger}_above_{at}_quarters" for at in range(4)}
+        names |= {f"tininess/of_larger_{larger}_exactly_{at}_quarters" for at in range(1, 4)}
     names |= {f"near_limit/{field}" for field in range(1, 20)}
     return {f"cbfloat16/level_{level}/{name}" for name in names}
 
@@ -162,7 +163,9 @@ def test_neighbours_must_meet_every_exponent_that_limits_a_shift() -> None:
     head = "neighbours/cbfloat16/level_2"
     names = {f"{head}/cancels", *(f"{head}/cancels_beyond_exponent/{field}" for field in range(1, 20))}
     names |= {f"{head}/cancels_after_exponent/{field}" for field in range(1, 26)}
-    names |= {f"{head}/exponent_{field}/{at}_eighths_below_normal" for field in range(1, 8) for at in range(1, 5)}
+    for larger, first in (("product", 1), ("accumulator", 2)):
+        below = {f"{field}/{at}_eighths" for field in range(first, 8) for at in range(1, 5)}
+        names |= {f"{head}/larger_{larger}/exponent_{each}_below_normal" for each in below}
     assert required_of("mac_cbfloat16") >= names
 
 
