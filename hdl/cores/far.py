@@ -122,5 +122,6 @@ def add_far(m: Module, far: Bundle, kind: str) -> Value:
     kind : str
         One of `hdl.cores.multiplier.MULTIPLIERS`.
     """
+    # Place 0 is the sticky bit, which is valid in any case.
     used = Cat(1, far.remains.replicate(len(far.lower) - 1))
     return add_or_subtract(m, "far_sum", Cat(far.upper, 0), far.lower, used=used, subtract=far.subtract, kind=kind)

@@ -195,7 +195,7 @@ def add_product(
     step = pipe.after(
         "align",
         Bundle(
-            # Cleared behind shift and addition, a word costs no LUT: its register has a reset for this.
+            # Behind the shift and the addition, the reset of its register clears the unused word, without a LUT.
             near=near.but(
                 difference=named(m, "near_cleared", Mux(is_near, near.difference, 0)), negative=near.negative & is_near
             ),
