@@ -185,7 +185,7 @@ class LaneGroup(wiring.Component):
     def _connect(self, m: Module, place: int, number: int, at: list[Any], behind: Any) -> None:
         """Connect a lane to its operands, its registers, and the promotions of its results.
 
-        In a unit that reads early, its result may pass by what the registers gave a cycle ago.
+        In a unit that reads early, a result may replace the number that the registers gave a cycle ago.
         """
         parameters, lane, registers = self.parameters, self.lanes_built[number], self.register_file
         m.submodules[f"lane_{number}"] = lane

@@ -118,7 +118,7 @@ def port_changes(maker: Maker) -> Scenario:
     chunked = [kind for kind in maker.kinds if kind[1]]
     chains: list[Chain] = []
     # If the unit holds two beats, few reductions show that the beat before the last sees another length.
-    for _ in range(150):
+    for _ in range(150 + int(100 * maker.effort)):
         index, level = chunked[int(maker.rng.integers(len(chunked)))]
         chunk = int(maker.rng.choice(lengths))
         chain = [maker.segment(index, level, int(maker.rng.integers(2, 10)), chunk=chunk)]

@@ -129,11 +129,11 @@ class MacMaker(Maker):
     def _flushed_totals(self, index: int) -> list[Segment]:
         """Return sums of 3/4 of the smallest normal number, which are flushed with a fraction, and one number more."""
         operand = self.operands[index]
-        larger, minus = operand.min_normal + (3 << operand.fraction_bits - 2), operand.sign_mask
+        normal, minus = operand.min_normal, operand.sign_mask
+        codes = [normal + (3 << operand.fraction_bits - 2), normal | minus, normal]
         return [
-            Segment(index, 2, codes[:count], [operand.one] * count, chunk=chunk)
+            Segment(index, 2, [code ^ sign for code in codes[:count]], [operand.one] * count, chunk=chunk)
             for sign in (0, minus)
-            for codes in ([larger | sign, operand.min_normal | sign ^ minus, operand.min_normal | sign],)
             for count in (2, 3)
             for chunk in (0, 1)
         ]

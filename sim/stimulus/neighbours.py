@@ -115,7 +115,7 @@ def _just_below_normal(operand: FloatFormat) -> Iterator[_Products]:
     Let p = X 2^w with b bits of precision. In units of 2^w, the lowest place of a subnormal is 2^g, the smallest normal
     number is 2^(b-1+g), and t is the eighths. Then ``A = X + t - 2^(b-1+g)`` has b bits if the field is b - g and X + t
     is a multiple of 2^(b-1). For an odd factor of X, exactly one other factor of b bits makes it a multiple. Where A is
-    the larger one, it is ``X - t + 2^(b-1+g)``.
+    the larger one, it is ``X - t + 2^(b-1+g)``, and its field is at least 2: the product is a normal number, too.
     """
     b = operand.precision
     top = 1 << b - 1
