@@ -22,6 +22,7 @@ from lab.suites.fpgen import read_fpgen
 from lab.suites.functions import FUNCTIONS, Function, VectorError, Vectors
 from lab.suites.judge import Tally, judge, print_report
 from lab.suites.testfloat import read_testfloat
+from tools.evidence import note
 from tools.interrupts import ending_on_interrupt
 
 __all__ = ["main"]
@@ -75,6 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"lab.suites: {error}", file=sys.stderr)
         return 2
     print_report(console, tally)
+    if given.evidence and tally.applied and not empty:
+        designs = "".join(f"--design {name} " for name in given.design or ())
+        note("suites", tally.records(), ["lab.suites"], command=f"python -m lab.suites {designs}--evidence FILE...")
     for path in empty:
         console.print(f"FAILED: {path}: no vector in it", style="bold red", highlight=False, markup=False)
     return 1 if tally.wrong.total() or not tally.applied or empty else 0
@@ -112,6 +116,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--show", type=int, default=20, metavar="N", help="mismatches to list, all are counted (default %(default)s)"
+    )
+    parser.add_argument(
+        "--evidence",
+        action="store_true",
+        help="store the counts as this project's evidence: give all files of docs/outside-suites.md at once, then run "
+        "python -m lab.evidence --update-docs",
     )
     return parser
 

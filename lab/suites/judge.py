@@ -15,7 +15,8 @@ from golden import FP32
 from golden.formats import SIXTEEN_BIT_FORMATS
 from golden.rounding import Rounding
 from lab.suites.designs import DESIGNS
-from lab.suites.functions import Codes, Operation, Step, Vectors
+from lab.suites.functions import FUNCTIONS, Codes, Conversion, Operation, Step, Vectors
+from tools.evidence import Means, Part, Record
 
 __all__ = ["Tally", "judge", "print_report"]
 
@@ -47,6 +48,15 @@ class Tally:
     def read(self) -> int:
         """Vectors that were run or left out."""
         return self.applied + self.left_out.total()
+
+    def records(self) -> list[Record]:
+        """Return the findings about the converters and about the fused step, as far as vectors reached them."""
+        counts, wrong = Counter[Part](), Counter[Part]()
+        for row, count in self.judged.items():
+            part = Part.CONVERTERS if isinstance(FUNCTIONS[row[0]].unit, Conversion) else Part.STEP
+            counts[part] += count
+            wrong[part] += self.wrong[row]
+        return [Record(part, Means.SUITES, count, "comparisons", wrong[part]) for part, count in counts.items()]
 
 
 def judge(

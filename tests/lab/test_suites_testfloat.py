@@ -11,6 +11,7 @@ from lab.suites import testfloat
 from lab.suites.__main__ import main
 from lab.suites.functions import FUNCTIONS, VectorError, Vectors
 from lab.suites.judge import Tally, judge
+from tools import evidence
 
 ALL = ["--design", "golden", "--design", "reference", "--design", "netlist"]
 LINES = {
@@ -184,6 +185,26 @@ def test_judge_adds_up_what_is_wrong_in_all_parts_of_a_file():
     # A right block behind a wrong one must not hide it.
     tally = tally_of((0, 0), (1, 0), (0, 16), (0, 0))
     assert (tally.applied, tally.judged.total(), tally.wrong.total()) == (4, 4, 2)
+
+
+def test_suites_evidence_counts_converters_and_step_apart(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(evidence, "BUILD", tmp_path / "evidence")
+    right, wrong = LINES["f16_add"], "3C00 3C00 4001 00"
+    paths = [write(tmp_path, "f16_add", [*right, wrong]), write(tmp_path, "f16_to_f32", LINES["f16_to_f32"])]
+    assert main([*paths, "--design", "golden", "--evidence"]) == 1
+    kept = evidence.kept(evidence.BUILD)["suites"]
+    assert kept.command == "python -m lab.suites --design golden --evidence FILE..."
+    assert evidence.records_of(kept) == [
+        evidence.Record(evidence.Part.STEP, evidence.Means.SUITES, 6, "comparisons", 1),
+        evidence.Record(evidence.Part.CONVERTERS, evidence.Means.SUITES, 3, "comparisons", 0),
+    ]
+
+
+def test_suites_evidence_of_a_run_with_an_empty_file_is_not_kept(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(evidence, "BUILD", tmp_path / "evidence")
+    paths = [write(tmp_path, "f16_add", []), write(tmp_path, "f16_mul", LINES["f16_mul"])]
+    assert main([*paths, "--design", "golden", "--evidence"]) == 1
+    assert not evidence.BUILD.exists()
 
 
 def test_judge_float32_step_of_16_bit_operands_runs_on_the_step_of_each_format():
