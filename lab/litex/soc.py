@@ -22,7 +22,7 @@ from hdl.matrix_engine.documents import to_header
 from lab.litex.judge import SIZES
 from tools.errors import ToolFailed, ToolMissing
 
-__all__ = ["Simulated", "build", "run"]
+__all__ = ["Simulated", "build", "run", "translate"]
 
 _HERE = Path(__file__).parent
 _CLOCK = 1_000_000
@@ -72,17 +72,24 @@ def build(folder: Path, **parameters: Any) -> Path:
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    _use_verilator()
     soc = Simulated(folder, **parameters)
     soc.finalize()
     soc.init_rom("rom", get_mem_data(str(_firmware(soc, folder)), data_width=32, endianness="little"), auto_size=False)
     config = SimConfig()
     config.add_clocker("sys_clk", freq_hz=_CLOCK)
     config.add_module("serial2console", "serial")
-    # Verilog and a script remain; Verilator and the C++ compiler take minutes for them.
     soc.platform.build(
         soc, build_dir=str(folder), build_name="sim", sim_config=config, run=False, opt_level="O1", jobs=2
     )
+    return translate(folder)
+
+
+def translate(folder: Path) -> Path:
+    """Translate ``sim.v``, the SoC's Verilog, in the folder of a build, and return the program that simulates.
+
+    Verilator and the C++ compiler take minutes.
+    """
+    _use_verilator()
     _call(["bash", "build_sim.sh"], folder)
     return folder / "obj_dir" / "Vsim"
 

@@ -1,5 +1,6 @@
 """C on the processor of a simulated LiteX SoC multiplies with the engine; the products have golden's bits."""
 
+import re
 import shutil
 from importlib.util import find_spec
 
@@ -20,9 +21,33 @@ def test_every_product_of_the_firmware_has_a_line_of_its_own():
     assert len(set(lines)) == len(SIZES) * len(LEVELS) + 2
 
 
-@pytest.mark.skipif(bool(ABSENT), reason=f"the extra litex is not installed: {', '.join(ABSENT)}")
-@pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"the extra litex needs {COMPILER}")
-def test_products_of_c_on_the_processor_have_goldens_bits(tmp_path):
-    from lab.litex.soc import build, run
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder of a built SoC, and the program that simulates it."""
+    if ABSENT:
+        pytest.skip(f"the extra litex is not installed: {', '.join(ABSENT)}")
+    if shutil.which(COMPILER) is None:
+        pytest.skip(f"the extra litex needs {COMPILER}")
+    from lab.litex.soc import build
 
-    assert run(build(tmp_path)) == expected()
+    folder = tmp_path_factory.mktemp("litex")
+    return folder, build(folder)
+
+
+def test_products_of_c_on_the_processor_have_goldens_bits(built):
+    from lab.litex.soc import run
+
+    assert run(built[1]) == expected()
+
+
+@pytest.mark.parametrize("port", ["interrupt", "m_axi_arlen", "m_axi_wstrb", "s_axil_awaddr"])
+def test_engine_with_a_port_that_litex_leaves_open_is_caught(built, tmp_path, port):
+    from lab.litex.soc import run, translate
+
+    folder = shutil.copytree(built[0], tmp_path / "faulty")
+    verilog = folder / "sim.v"
+    faulty, found = re.subn(rf"\.{port} *\(.*\)", f".{port}()", verilog.read_text())
+    assert found == 1
+    verilog.write_text(faulty)
+    # Right products take less than a second; with some of these faults the processor waits for ever.
+    assert run(translate(folder), limit=20) != expected()
