@@ -145,19 +145,19 @@ def _use_verilator() -> None:
 
 def run(program: Path, limit: float = 300) -> list[str]:
     """Simulate until the firmware's last line, or for some seconds, and return its lines."""
-    process = subprocess.Popen(
+    lines = list[str]()
+    with subprocess.Popen(
         [program], cwd=program.parent.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    timer, lines = threading.Timer(limit, process.kill), []
-    timer.start()
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            lines.append(line.decode(errors="replace").strip())
-            if lines[-1] == "end":
-                break
-    finally:
-        timer.cancel()
-        process.kill()
-        process.wait()
+    ) as process:
+        timer = threading.Timer(limit, process.kill)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.append(line.decode(errors="replace").strip())
+                if lines[-1] == "end":
+                    break
+        finally:
+            timer.cancel()
+            process.kill()
     return [line for line in lines if line.partition(" ")[0] in ("product", "interrupts", "end")]
