@@ -79,6 +79,13 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
     (
         "*",
         "mac/promotions.py",
+        "operand",
+        "$3: others_in_flight instead of $2",
+        "equivalent: a promotion has set others_in_flight in the cycle before it is the newest operation",
+    ),
+    (
+        "*",
+        "mac/promotions.py",
         "off by one",
         "*: 1 -> 2",
         "equivalent as the proofs of the control say: a product of level 0 waits for a cycle more than it has to",
@@ -104,6 +111,15 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
     ("vector_mac*", "vector/group.py", "reset", "packed_*", _NO_OPERATION),
     ("*", "mac/chunks.py", "reset", "a register *", _NO_OPERATION),
     ("*", "mac/operands.py", "reset", "held.*", _NO_OPERATION),
+    ("vector_mac*", "cores/copies.py", "reset", "at_4.accumulator_format[[]6:0] *", _NO_OPERATION),
+    (
+        "vector_mac",
+        "mac/operation.py",
+        "reset",
+        "at__9.register[[]19:0] is reset to another value, bit 19",
+        "no result depends on it: after a reset, it writes a register in which no reduction has begun, and it does so "
+        "before any product of the next reduction writes",
+    ),
     # The name of the first field stands for a whole rank: bits 0 to 3 are the register, the others are not data.
     ("*", "mac/operation.py", "reset", "*.register* bit [0-3]", _NO_OPERATION),
     ("*", "mac/results.py", "reset", "behind_pack.*", _NO_OPERATION),
