@@ -18,7 +18,7 @@ from sim.stimulus.neighbours import neighbours
 from sim.stimulus.operands import one_of_each_class, specials
 from sim.stimulus.patterns import PATTERNS, pattern, takes_on_sight
 from sim.stimulus.reductions import REFUSED_ALIGNMENT, UNSUPPORTED, Chain, Segment
-from sim.stimulus.schedule import POLICIES
+from sim.stimulus.schedule import DRAINED, POLICIES
 from sim.stimulus.step_operands import Steps, directed_steps, one_ulp_left, step_operands
 
 __all__ = ["MacMaker"]
@@ -187,6 +187,22 @@ class MacMaker(Maker):
                     chain.append(self.segment(at, at_level, int(self.rng.integers(1, 5)), odd=odd))
             if chain:
                 chains.append(chain)
+        return [*chains, *self._level_0_behind_others()]
+
+    def _level_0_behind_others(self) -> list[Chain]:
+        """Begin a reduction of level 0 a cycle after one in the odd register of its pair, which had no need to wait.
+
+        If the first product does not wait for the other's promotion, that writes between two products behind it.
+        """
+        ahead = [kind for kind in self.kinds if kind[1] and kind[1] not in self.paired]
+        behind = [kind for kind in self.kinds if kind[1] == 0]
+        chains: list[Chain] = []
+        for _ in range(int(60 * self.effort) + 20 if ahead and behind else 0):
+            odd = self.segment(*ahead[self.rng.integers(len(ahead))], int(self.rng.integers(1, 3)), odd=True)
+            odd.pauses = [DRAINED, *[2 * self.mac.accumulate_latency] * (len(odd.a) - 1)]
+            pair = self.segment(*behind[self.rng.integers(len(behind))], 4)
+            pair.pauses = [0, *self.rng.integers(0, 2 * self.mac.accumulate_latency, 3).tolist()]
+            chains.append([odd, pair])
         return chains
 
     def refusals(self) -> list[Chain]:
