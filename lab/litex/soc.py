@@ -72,6 +72,7 @@ def build(folder: Path, **parameters: Any) -> Path:
     """
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
+    _use_verilator()
     soc = Simulated(folder, **parameters)
     soc.finalize()
     soc.init_rom("rom", get_mem_data(str(_firmware(soc, folder)), data_width=32, endianness="little"), auto_size=False)
@@ -85,11 +86,10 @@ def build(folder: Path, **parameters: Any) -> Path:
 
 
 def translate(folder: Path) -> Path:
-    """Translate ``sim.v``, the SoC's Verilog, in the folder of a build, and return the program that simulates.
+    """Translate ``sim.v``, the SoC's Verilog, in the folder of this process's build; return the program that simulates.
 
     Verilator and the C++ compiler take minutes.
     """
-    _use_verilator()
     _call(["bash", "build_sim.sh"], folder)
     return folder / "obj_dir" / "Vsim"
 
