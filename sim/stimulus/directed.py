@@ -5,6 +5,7 @@ Each has the name of the bin that it meets. The exact value or golden's flags co
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -95,16 +96,16 @@ def near_limits(
 
 
 def _near_limits(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Yield exponent fields of an accumulator, and a product that differs from it only in its lowest bit.
+    """Yield exponent fields of an accumulator, and a product that is larger or smaller by its lowest bit.
 
     As many digits cancel as possible, but fewer than the exponent allows.
     """
     bits = operand.precision
-    for field in range(1, min(2 * bits, operand.max_finite_field + 1)):
-        x, y = _inverse_factors(bits, rng)
-        kept = x * y >> bits
+    for field, lowest in itertools.product(range(1, min(2 * bits, operand.max_finite_field + 1)), (1, -1)):
+        x, y = _inverse_factors(bits, lowest, rng)
+        kept = x * y - lowest >> bits
         accumulator = int(from_parts(operand, 0, field, kept - (1 << bits - 1)))
-        # kept * 2**bits + 1, with the exponent of the accumulator.
+        # kept * 2**bits + lowest, with the exponent of the accumulator.
         exponents = field - operand.bias - 1
         left = int(np.clip(exponents // 2, operand.emin, operand.emax))
         factors = []
@@ -115,11 +116,11 @@ def _near_limits(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tup
             yield field, [accumulator ^ minus, factors[0] ^ minus ^ operand.sign_mask], [operand.one, factors[1]]
 
 
-def _inverse_factors(bits: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Return odd significands whose product is a multiple of ``2**bits`` plus one, and at least 2 as a number."""
+def _inverse_factors(bits: int, lowest: int, rng: np.random.Generator) -> tuple[int, int]:
+    """Return odd significands whose product is a multiple of ``2**bits``, plus `lowest`, and at least 2 as a number."""
     while True:
         x = int(rng.integers(1 << bits - 1, 1 << bits)) | 1
-        y = pow(x, -1, 1 << bits)
+        y = lowest * pow(x, -1, 1 << bits) % (1 << bits)
         if y >> bits - 1 and x * y >> 2 * bits - 1:
             return x, y
 

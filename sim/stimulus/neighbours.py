@@ -15,12 +15,13 @@ from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.maker import Maker
 from sim.stimulus.operands import from_parts
 from sim.stimulus.order import Beat
+from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import Chain, Segment
 from sim.stimulus.schedule import DRAINED, on_registers
 
-__all__ = ["NEIGHBOURS", "neighbours", "required_neighbours"]
+__all__ = ["NEIGHBOURS", "neighbours", "neighbours_of_promotions", "required_neighbours"]
 
-#: The scenario; every lane of a unit has the same products in it.
+#: How the scenarios' names begin; every lane of a unit has the same products in them.
 NEIGHBOURS = "neighbours"
 _EIGHTHS = (1, 2, 3, 4)
 # The name of a bin, and the factors of a reduction.
@@ -32,7 +33,8 @@ def neighbours(maker: Maker) -> list[Scenario]:
 
     Each group begins with nothing in flight, and a third product delays promotions, so that nothing comes between the
     second products. Formats whose products are all far above the smallest fp32 numbers have no such groups at level 0.
-    Other groups cancel more digits than each exponent allows: here in every lane, not only in random ones.
+    Other groups cancel more digits than each exponent allows: here in every lane, not only in random ones. The last
+    ones bring infinities and NaNs, as factors and accumulators, right after numbers and after each other.
     """
     maker.start(NEIGHBOURS)
     made = [kind for at in _kinds(maker) for kind in _segments(maker.operands[at[0]], *at) if kind]
@@ -56,6 +58,31 @@ def neighbours(maker: Maker) -> list[Scenario]:
     return [scenario]
 
 
+def neighbours_of_promotions(maker: Maker) -> Scenario:
+    """Mix promotions of numbers, infinities and NaNs with products of all of these, each a reduction of its own.
+
+    An infinity times the smallest normal number is told from a number with that exponent field, which would overflow.
+    Right behind a promotion, products are rare: every seed must bring some of each class into each lane.
+    """
+    counts = [count // len(maker.operands) for count in (0, 2000, 500)]
+
+    def chains() -> list[Chain]:
+        made: list[Chain] = []
+        for index, level in maker.kinds:
+            fmt = maker.operands[index]
+            infinities = [(fmt.inf | minus, fmt.min_normal) for minus in (0, fmt.sign_mask)]
+            factors = [(fmt.one, fmt.one), *infinities, *2 * [(fmt.nan, fmt.one)]]
+            for at in maker.rng.integers(0, len(factors), counts[level]).tolist():
+                a, b = factors[at]
+                made.append([Segment(index, level, [a], [b], chunk=1)])
+        return made
+
+    scenario = maker.make(f"{NEIGHBOURS}_of_promotions", chains, policy="rotation")
+    scenario.offers = pattern("random", maker.rng)
+    scenario.is_bulk = True
+    return scenario
+
+
 def required_neighbours(maker: Maker) -> set[str]:
     """Return the bins of `neighbours`."""
     return {name for at in _kinds(maker) for kind in _segments(maker.operands[at[0]], *at) for name, _ in kind}
@@ -71,7 +98,7 @@ def _segments(operand: FloatFormat, index: int, level: int) -> list[list[tuple[s
     """Return lists of equally long reductions, of a few products and a zero, with the names of their bins."""
     return [
         [(name, Segment(index, level, [*a, 0], [*b, operand.one], chunk=0)) for name, a, b in found]
-        for found in (_products(operand, level), _cancellations(operand, level))
+        for found in (_products(operand, level), _cancellations(operand, level), _classes(operand, level))
     ]
 
 
@@ -79,6 +106,27 @@ def _segments(operand: FloatFormat, index: int, level: int) -> list[list[tuple[s
 def _cancellations(operand: FloatFormat, level: int) -> list[_Products]:
     found = near_limits(operand, level, np.random.default_rng(0))
     return [(f"{NEIGHBOURS}/{operand}/level_{level}/cancels_beyond_exponent/{field}", a, b) for field, a, b in found]
+
+
+@cache
+def _classes(operand: FloatFormat, level: int) -> list[_Products]:
+    """Return pairs of an accumulator and a product, of which a group holds both: it has an even number of registers."""
+    head, one, nan, infinity = f"{NEIGHBOURS}/{operand}/level_{level}", operand.one, operand.nan, operand.inf
+    special = (nan, infinity | 1, infinity, infinity | operand.sign_mask)
+    products = [(one, one), (0, infinity), *((code, one) for code in special), *((one, code) for code in special)]
+    steps = [(one, *product) for product in products] + [(infinity, *product) for product in products]
+    before = {
+        "numbers": (one, one, one),
+        "nans": (nan, nan, nan),
+        "infinities": (infinity, infinity, infinity),
+        "opposite_infinities": (infinity, one, infinity | operand.sign_mask),
+    }
+    return [
+        (f"{head}/classes_after_{name}", [accumulator, a], [one, b])
+        for name, first in before.items()
+        for step in (*steps, (nan, one, one), (nan, infinity, one))
+        for accumulator, a, b in (first, step)
+    ]
 
 
 @cache

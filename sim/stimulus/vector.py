@@ -15,7 +15,7 @@ from sim.port import Port
 from sim.scenario import Scenario
 from sim.stimulus.mac import MacMaker
 from sim.stimulus.mac_coverage import required_edges
-from sim.stimulus.neighbours import NEIGHBOURS
+from sim.stimulus.neighbours import NEIGHBOURS, neighbours_of_promotions
 from sim.stimulus.order import Beats
 from sim.stimulus.piled import piled_promotions, required_piled_promotions
 from sim.stimulus.reductions import NO_ERROR, UNSUPPORTED, Chain, Segment
@@ -34,7 +34,7 @@ class VectorMaker(MacMaker):
     """Makes the scenarios of one unit.
 
     A row repeats a scalar chain in all lanes, one of which has that chain's operands. The chains of steps are many and
-    alike, so every lane has a different one; the scenario `neighbours` has the same chains in all lanes.
+    alike, so every lane has a different one; scenarios of `neighbours` have the same chains in all lanes.
     """
 
     paired: tuple[int, ...] = (1,)
@@ -61,7 +61,7 @@ class VectorMaker(MacMaker):
         rows = (
             self._packed(chains)
             if name.startswith("steps") or name == "long_chunks"
-            else [self.row(self._in_all_lanes(chain) if name == NEIGHBOURS else [chain]) for chain in chains]
+            else [self.row(self._in_all_lanes(chain) if name.startswith(NEIGHBOURS) else [chain]) for chain in chains]
         )
         chains[:] = rows  # type: ignore[assignment]
         every = [
@@ -225,7 +225,8 @@ class VectorMaker(MacMaker):
         """Return all scenarios."""
         made = super().scenarios()
         if 1 in self.mac.levels:
-            made += [self.make("promotions", self.promotions), piled_promotions(self), self.last_place()]
+            made += [self.make("promotions", self.promotions), piled_promotions(self), neighbours_of_promotions(self)]
+            made.append(self.last_place())
         return made
 
     def last_place(self) -> Scenario:
