@@ -81,9 +81,11 @@ FAULTS = {
         "loader.py", "Loader", "narrow.is_high.eq(its.line.index[0])", "narrow.is_high.eq(~its.line.index[0])", "kind",
     ),
     "NaN of C kept by a conversion": (
-        "empty.py", "empty_result", "Mux(is_converted & its_class.is_nan, fmt.nan, own)", "own", "kind",
+        "matrix_engine.py", "empty_result", "Mux(is_converted & its_class.is_nan, fmt.nan, own)", "own", "kind",
     ),
-    "subnormal of C not flushed": ("empty.py", "empty_result", "Mux(is_zero, own & fmt.sign_mask, own)", "own", "kind"),
+    "subnormal of C not flushed": (
+        "matrix_engine.py", "empty_result", "Mux(is_zero, own & fmt.sign_mask, own)", "own", "kind",
+    ),
 }  # fmt: skip
 
 #: The engines of faults that the engine ``plain`` does not have.
@@ -99,12 +101,19 @@ def namespace_of(path, text):
     return module.__dict__
 
 
+@pytest.mark.parametrize("name", FAULTS)
+def test_engine_fault_is_put_into_one_place_of_the_source(name):
+    file, part, old, _, _ = FAULTS[name]
+    text = (Path(top.__file__).parent / file).read_text()
+    assert text.count(old) == 1
+    assert part in namespace_of(Path(file), text)
+
+
 def faulty(engine, file, name, old, new):
     """The Verilog of an engine made from sources with a fault in one part."""
     whole = Path(top.__file__)
     path = whole.parent / file
     text = path.read_text()
-    assert text.count(old) == 1, f"{file} has {text.count(old)} of {old!r}"
     names = namespace_of(whole, whole.read_text())
     names[name] = namespace_of(path, text.replace(old, new))[name]
     return to_verilog(names["MatrixEngine"](**UNITS[engine]), "matrix_engine")
