@@ -294,7 +294,8 @@ class MatrixLane(wiring.Component):
             flags = named(m, "all_flags", carried | finished.flags.as_value())
             self._flags = flags
         write = self._writing[1]
-        self.write_row, writes = Signal.like(own.write_row, name="class_write_row"), Signal(name="writes_class")
+        self.write_row = Signal.like(own.write_row, name="class_write_row", reset_less=True)
+        writes = Signal(name="writes_class", reset_less=True)
         m.d.sync += [self.write_row.eq(own.write_row), writes.eq(own.writes)]
         m.d.comb += [
             write.addr.eq(self.write_row),
@@ -353,13 +354,12 @@ class MatrixLane(wiring.Component):
 
     def _keep(self, m: Module, result: Value) -> None:
         """Keep a result behind the rank ``pack``; move it into the chain, or the result of the lane below."""
-        own, tile = self.own, Signal(self.parameters.register_width, name="kept_tile")
+        own, tile = self.own, Signal(self.parameters.register_width, name="kept_tile", reset_less=True)
         write, read = self._writing[2], self._reading[2]
-        m.d.sync += [
-            tile.eq(self.write_row[: len(tile)]),
-            self.drained.eq(Mux(own.takes, read.data, self.below)),
-        ]
+        chained = Signal(self._result, name="chained", reset_less=True)
+        m.d.sync += [tile.eq(self.write_row[: len(tile)]), chained.eq(Mux(own.takes, read.data, self.below))]
         m.d.comb += [
+            self.drained.eq(chained),
             write.addr.eq(tile),
             write.data.eq(result),
             write.en.eq(own.keeps),

@@ -133,7 +133,7 @@ class Operand(wiring.Component):
             promotes = copied(m, "promotes_next", copied(m, "promotes_there", self.promotes, kind), kind)
             factor = Bundle(**{name: Mux(promotes, value, getattr(factor, name)) for name, value in vars(one).items()})
         for name, field in self.o.shape():
-            value = Signal(field.shape, name=f"next_{name}")
-            m.d.comb += value.eq(getattr(factor, name))
-            m.d.sync += self.o[name].eq(value)
+            behind = Signal(field.shape, name=f"normal_{name}", reset_less=True)
+            m.d.sync += behind.eq(getattr(factor, name))
+            m.d.comb += self.o[name].eq(behind)
         return m

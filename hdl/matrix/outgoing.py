@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from hdl.cores.copies import copied
+from hdl.cores.words import named
 from hdl.mac.ports import Error
 from hdl.matrix.initial import array_operation_layout
 from hdl.matrix.lane import taken_layout
@@ -24,6 +27,51 @@ __all__ = ["ANSWER", "WAY", "Outgoing"]
 WAY = 3
 #: The fields of a row of results that do not come through the chains.
 ANSWER = ("error", "register", "row", "last_row")
+
+
+class Column(wiring.Component):
+    """Hold the results of a column for the rows that wait. Each column has its own pointers, for they lie far apart.
+
+    Parameters
+    ----------
+    width : int
+        Bits of a result.
+    depth : int
+        A power of two.
+
+    Ports
+    -----
+    w_data, w_en : in
+        A result, and whether to write it. There must be a place for it.
+    has_result : in
+        The row is not a refusal, which has zeros.
+    r_data : out
+        The first result, from the cycle after its write.
+    r_en : in
+        Remove the first result, which must be there.
+    """
+
+    def __init__(self, width: int, depth: int) -> None:
+        super().__init__({"w_data": In(width), "w_en": In(1), "has_result": In(1), "r_data": Out(width), "r_en": In(1)})
+        self.produce, self.consume = Signal(range(depth)), Signal(range(depth))
+        self.storage = Memory(shape=width, depth=depth, init=[])
+        self.writing, self.reading = self.storage.write_port(), self.storage.read_port(domain="comb")
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.storage = self.storage
+        m.d.comb += [
+            self.writing.addr.eq(self.produce),
+            self.writing.data.eq(self.w_data & self.has_result.replicate(len(self.w_data))),
+            self.writing.en.eq(self.w_en),
+            self.reading.addr.eq(self.consume),
+            self.r_data.eq(self.reading.data),
+        ]
+        with m.If(self.w_en):
+            m.d.sync += self.produce.eq(self.produce + 1)
+        with m.If(self.r_en):
+            m.d.sync += self.consume.eq(self.consume + 1)
+        return m
 
 
 class Outgoing(wiring.Component):
@@ -52,7 +100,9 @@ class Outgoing(wiring.Component):
     Attributes
     ----------
     tiles, lines : Queue
-        State that proofs refer to: the tiles, and the refusals, that wait; the rows that wait.
+        State that proofs refer to: the tiles, and the refusals, that wait; the rows that wait, without their results.
+    columns : list of Column
+        The results of the rows that wait, column by column, in step with `lines`.
     head, head_valid : Signal
         State that proofs refer to: the first of the tiles, and whether there is one.
     left, spare, removed : Signal
@@ -75,10 +125,12 @@ class Outgoing(wiring.Component):
         )
         entry = data.StructLayout({"error": Error, "is_refused": 1, "register": parameters.register_width, **step})
         self.tiles, self.head, self.head_valid = Queue(entry, parameters.registers), Signal(entry), Signal()
-        self.lines = Queue(answer, parameters.places)
+        self.answer = {name: answer[name].shape for name in ANSWER}
+        self.lines = Queue(data.StructLayout(self.answer), parameters.places)
+        width = result_width(parameters)
+        self.columns = [Column(width, parameters.places) for _ in range(parameters.columns)]
         self.left, self.spare = Signal(range(length)), Signal(range(parameters.places + 1), init=parameters.places)
         self.removed = Signal()
-        self.answer = {name: answer[name].shape for name in ANSWER}
 
     def _enter(self, m: Module, ends: Value) -> None:
         """Queue a tile that ends, or a refusal."""
@@ -112,19 +164,40 @@ class Outgoing(wiring.Component):
         ]
         return takes
 
-    def _queue(self, m: Module, row: Any, is_complete: Value, results: Sequence[Value]) -> None:
-        """Queue a row of results, and offer the first row; a refusal has none."""
-        lines, width = self.lines, self.parameters.formats.accumulator_width
-        entry: Any = lines.w_data
-        with m.If(row.error == Error.NONE):
-            for column, result in enumerate(results):
-                m.d.comb += entry.result[column].eq(result[:width])
-                if self.parameters.flags:
-                    m.d.comb += entry.flags[column].eq(result[width:])
-        m.d.comb += [entry[name].eq(row[name]) for name in ANSWER]
+    def _queue(
+        self, m: Module, rows: Sequence[Any], completes: Callable[[Any], Value], results: Sequence[Value]
+    ) -> None:
+        """Queue a row of results, and offer the first row; a refusal has none.
+
+        Parameters
+        ----------
+        rows : sequence
+            What arrives in the next cycle, and in this one.
+        completes : function
+            Returns whether one of them completes a row.
+        results : sequence of Value
+            The result of each column in this cycle.
+        """
+        lines, (ahead, row), payload = self.lines, rows, self.o.payload
+        width, kind = self.parameters.formats.accumulator_width, self.parameters.multiplier
+        writes = named(m, "row_comes", ahead.valid & completes(ahead))
+        is_sound = named(m, "row_is_sound", ahead.error == Error.NONE)
+        removes = named(m, "row_leaves", self.o.ready & lines.r_rdy)
+        for number, (column, result) in enumerate(zip(self.columns, results, strict=True)):
+            m.submodules[f"column_{number}"] = column
+            m.d.comb += [
+                column.w_data.eq(result),
+                column.has_result.eq(copied(m, f"has_result_{number}", is_sound, kind)),
+                column.w_en.eq(copied(m, f"comes_{number}", writes, kind, resets=True)),
+                column.r_en.eq(removes),
+                payload.result[number].eq(column.r_data[:width]),
+            ]
+            if self.parameters.flags:
+                m.d.comb += payload.flags[number].eq(column.r_data[width:])
         m.d.comb += [
-            lines.w_en.eq(row.valid & is_complete),
-            self.o.payload.eq(lines.r_data),
+            *(lines.w_data[name].eq(row[name]) for name in ANSWER),
+            lines.w_en.eq(row.valid & completes(row)),
+            *(payload[name].eq(lines.r_data[name]) for name in ANSWER),
             self.o.valid.eq(lines.r_rdy),
             lines.r_en.eq(self.o.ready),
         ]

@@ -135,7 +135,7 @@ class PromotingDrain(Outgoing):
 
     def _collect(self, m: Module) -> None:
         """Queue a row when the total of its last column is there; those of the others have come before."""
-        row, totals = self.on_way[-1], dict[int, Signal]()
+        totals = dict[int, Signal]()
         columns = self.parameters.sharing_columns
         for number, promotion in enumerate(self.promotions):
             total = promotion.total
@@ -143,4 +143,5 @@ class PromotingDrain(Outgoing):
                 collected = Signal(len(total), name=f"total_{column}", reset_less=True)
                 m.d.sync += collected.eq(total)
                 totals[column] = total = collected
-        self._queue(m, row, row.gives & row.is_end, [totals[column] for column in sorted(totals)])
+        rows, results = self.on_way[-2:], [totals[column] for column in sorted(totals)]
+        self._queue(m, rows, lambda row: row.gives & row.is_end, results)

@@ -12,6 +12,7 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.bundle import Bundle
+from hdl.cores.copies import copied
 from hdl.cores.fused_step import add_product
 from hdl.cores.operand import split_code
 from hdl.cores.outcome import align_result, finish, pack_result
@@ -95,10 +96,13 @@ class Promotion(wiring.Component):
         m = Module()
         parameters, formats = self.parameters, self.parameters.formats
         m.submodules.totals, m.submodules.operand = self.totals, self.operand
-        at: list[Any] = [self.order]
-        for place in range(1, PROMOTION_DELAY + 1):
-            at.append(Signal(self.order.shape(), name=f"order_{place}"))
-            m.d.sync += at[-1].eq(at[-2])
+        # All units have the same orders; each needs registers of its own, for they lie far apart.
+        at: list[Any] = [self.order, copied(m, "order_1", self.order, parameters.multiplier, resets=True)]
+        writes: list[Any] = [self.order.writes, at[1].writes]
+        for place in range(2, PROMOTION_DELAY + 1):
+            at.append(Signal(self.order.shape(), name=f"order_{place}", reset_less=True))
+            writes.append(Signal(name=f"writes_{place}"))
+            m.d.sync += [at[-1].eq(at[-2]), writes[-1].eq(writes[-2])]
         pipe = Ranks(m, _STEPS, at[_READ:])
         word = self._read(m, at)
         number, its_class = data.View(self._number, word[: self._number.size]), self._class_of(m, word)
@@ -114,7 +118,9 @@ class Promotion(wiring.Component):
         index = pipe.accumulator_format
         finished = finish(m, formats, index, rounded, with_flags=parameters.flags)
         flags = self._flags(m, its_class, finished)
-        self._write(m, at, Cat(stored_form(rounded), finished.is_infinite, finished.is_nan, flags))
+        self._write(
+            m, at[-1].place, writes[-1], Cat(stored_form(rounded), finished.is_infinite, finished.is_nan, flags)
+        )
         result = pipe.after(
             "pack", Bundle(number=align_result(formats, index, rounded), its_class=finished, index=index, flags=flags)
         )
@@ -180,12 +186,12 @@ class Promotion(wiring.Component):
             carried = later
         return named(m, "all_flags", carried | finished.flags.as_value())
 
-    def _write(self, m: Module, at: list[Any], word: Value) -> None:
+    def _write(self, m: Module, place: Value, writes: Value, word: Value) -> None:
         """Write a total one cycle after it is known."""
         written = Signal(len(word), name="written", reset_less=True)
         m.d.sync += written.eq(word)
         m.d.comb += [
-            self.writing.addr.eq(at[-1].place),
+            self.writing.addr.eq(place),
             self.writing.data.eq(written),
-            self.writing.en.eq(at[-1].writes),
+            self.writing.en.eq(writes),
         ]

@@ -65,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="list the units and stop")
     parser.add_argument("--seeds", type=_seeds, default=(1, 2, 3), help="seeds of the placement (default 1,2,3)")
     parser.add_argument("--speed", type=int, help="speed grade (default: the slowest)")
+    parser.add_argument(
+        "--fills", action="store_true", help="a unit that fills half a device: another placer and router, for 160 MHz"
+    )
     parser.add_argument("--jobs", type=at_least_one, default=1, help="units at a time (default %(default)s)")
     parser.add_argument("--paths", action="store_true", help="also print the critical path of every unit")
     parser.add_argument("-o", "--output", type=folder_to_write, default=Path("build/fpga"), metavar="FOLDER")
@@ -183,7 +186,8 @@ def _measured(
         target, tools = StandardCells.of(library), versions(YOSYS)
         measure_one = partial(estimate, library=library, tools=tools, folder=folder, progress=progress, known=known)
     else:
-        target = Target(family=family, speed=given.speed)
+        aim = 160 if given.fills else Target.megahertz
+        target = Target(family=family, speed=given.speed, megahertz=aim, fills=given.fills)
         tools = versions(YOSYS, target.row.nextpnr)
         measure_one = partial(
             measure, target=target, seeds=given.seeds, tools=tools, folder=folder, progress=progress, known=known

@@ -35,6 +35,8 @@ class Target:
         Speed grade; the slowest if it is not given.
     megahertz : int
         Target frequency, out of reach on purpose: below it the tools would stop improving.
+    fills : bool
+        The unit fills half the device. nextpnr's default placer gives it twice the wire, and it cannot be routed.
 
     Raises
     ------
@@ -47,6 +49,7 @@ class Target:
     package: str = ""
     speed: int | None = None
     megahertz: int = 400
+    fills: bool = False
 
     def __post_init__(self) -> None:
         row = self.row
@@ -66,7 +69,10 @@ class Target:
     def options(self) -> list[str]:
         """The options of nextpnr, except the seed and the files."""
         size = self.device.rpartition("-")[2].rstrip("F").lower()
-        return self.row.options.format(size=size, **asdict(self)).split()
+        options = self.row.options.format(size=size, **asdict(self))
+        return (
+            options.replace("--router router1", "--router router2 --placer static") if self.fills else options
+        ).split()
 
     def __str__(self) -> str:
         return self.row.title.format(**asdict(self))

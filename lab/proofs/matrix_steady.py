@@ -95,7 +95,7 @@ class SteadyMatrix(wiring.Component):
         seen = _Seen(unit)
         beat = _Beat(m, self)
         conditions = [*beat.conditions(seen), *_flight(seen), *_waits(seen), *_levels(seen)]
-        conditions += [*_tiles(m, seen), *_rows(m, seen)]
+        conditions += [*_tiles(m, seen), *_rows(m, seen), *_columns(seen.drain)]
         claims = [*beat.claims(seen, self.i.ready), *_queues(seen, self.o.valid)]
         for name, found in (("conditions", conditions), ("claims", claims)):
             self.names[name] = [each for each, _ in found]
@@ -430,6 +430,15 @@ def _rows(m: Module, seen: _Seen) -> Iterator[Condition]:
             yield f"rows follow {place}", ~(each.valid & ~each.last_row) | (follows & ~Cat(behind.error).any())
             starts = ~behind.valid | (next_number == 0)
             yield f"tiles follow {place}", (each.valid & ~each.last_row) | starts
+
+
+def _columns(drain: Any) -> Iterator[Condition]:
+    """The queue of each column is in step with the rows."""
+    lines, row = drain.lines, drain.on_way[-1]
+    for number, column in enumerate(drain.columns):
+        same_places = (column.produce == lines.produce) & (column.consume == lines.consume)
+        yield f"column {number} in step", same_places & (column.w_en == lines.w_en)
+        yield f"refusal in column {number}", ~row.valid | (column.has_result != Cat(row.error).any())
 
 
 def _queues(seen: _Seen, offers: Value) -> Iterator[Condition]:
