@@ -30,7 +30,7 @@ ANSWER = ("error", "register", "row", "last_row")
 
 
 class Column(wiring.Component):
-    """Hold the results of a column for the rows that wait. Each column has its own pointers, for they lie far apart.
+    """Hold the results of a column for the rows that wait. Columns are far apart: each has its own pointers.
 
     Parameters
     ----------

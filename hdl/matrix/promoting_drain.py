@@ -134,7 +134,7 @@ class PromotingDrain(Outgoing):
             ]
 
     def _collect(self, m: Module) -> None:
-        """Queue a row when the total of its last column is there; those of the others have come before."""
+        """Queue a row when the total of its last column arrives, after those of the other columns."""
         totals = dict[int, Signal]()
         columns = self.parameters.sharing_columns
         for number, promotion in enumerate(self.promotions):

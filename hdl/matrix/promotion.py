@@ -96,13 +96,14 @@ class Promotion(wiring.Component):
         m = Module()
         parameters, formats = self.parameters, self.parameters.formats
         m.submodules.totals, m.submodules.operand = self.totals, self.operand
-        # All units have the same orders; each needs registers of its own, for they lie far apart.
+        # All units get the same orders. They are far apart on a device, so each unit has its own registers.
         at: list[Any] = [self.order, copied(m, "order_1", self.order, parameters.multiplier, resets=True)]
-        writes: list[Any] = [self.order.writes, at[1].writes]
+        writes = at[1].writes
         for place in range(2, PROMOTION_DELAY + 1):
             at.append(Signal(self.order.shape(), name=f"order_{place}", reset_less=True))
-            writes.append(Signal(name=f"writes_{place}"))
-            m.d.sync += [at[-1].eq(at[-2]), writes[-1].eq(writes[-2])]
+            # Only this bit is reset: a total must not be written after a reset.
+            before, writes = writes, Signal(name=f"writes_{place}")
+            m.d.sync += [at[-1].eq(at[-2]), writes.eq(before)]
         pipe = Ranks(m, _STEPS, at[_READ:])
         word = self._read(m, at)
         number, its_class = data.View(self._number, word[: self._number.size]), self._class_of(m, word)
@@ -118,9 +119,7 @@ class Promotion(wiring.Component):
         index = pipe.accumulator_format
         finished = finish(m, formats, index, rounded, with_flags=parameters.flags)
         flags = self._flags(m, its_class, finished)
-        self._write(
-            m, at[-1].place, writes[-1], Cat(stored_form(rounded), finished.is_infinite, finished.is_nan, flags)
-        )
+        self._write(m, at[-1].place, writes, Cat(stored_form(rounded), finished.is_infinite, finished.is_nan, flags))
         result = pipe.after(
             "pack", Bundle(number=align_result(formats, index, rounded), its_class=finished, index=index, flags=flags)
         )

@@ -59,10 +59,10 @@ def neighbours(maker: Maker) -> list[Scenario]:
 
 
 def neighbours_of_promotions(maker: Maker) -> Scenario:
-    """Mix promotions of numbers, infinities and NaNs with products of all of these, each a reduction of its own.
+    """Mix promotions of numbers, infinities and NaNs with products of the same classes; each reduction is one product.
 
-    An infinity times the smallest normal number is told from a number with that exponent field, which would overflow.
-    Right behind a promotion, products are rare: every seed must bring some of each class into each lane.
+    If a unit takes an infinity for a number, that overflows to infinity; times the smallest normal number it does not.
+    Products right behind a promotion are rare, so there are many: every seed must bring each class into each lane.
     """
     counts = [count // len(maker.operands) for count in (0, 2000, 500)]
 

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -68,8 +68,8 @@ def test_mac_operation_that_a_reset_puts_behind_any_rank_is_told() -> None:
     assert not_caught("mac_cbfloat16", writes, lambda maker: [watched_over_resets(maker)]) == (11, [])
 
 
-def limit_places(faults: list[Fault]) -> dict[str, int]:
-    """Return the number of places to which a leading one may be moved, for each lane."""
+def limit_places(faults: Iterable[Fault]) -> dict[str, int]:
+    """Return, for each lane, the highest place of its limit: that of exponent 0."""
     places: dict[str, int] = {}
     for fault in faults:
         if found := _LIMIT.match(fault.what):
@@ -105,8 +105,10 @@ def test_vector_limit_of_the_cycle_before_is_told() -> None:
 
 def test_vector_class_of_the_cycle_before_is_told_in_every_lane() -> None:
     # No seed brought an infinity right behind the promotion of a NaN into the same lane.
+    places = lines_of(_special_classes, decide_class)
+
     def is_late(fault: Fault) -> bool:
-        return fault.what.endswith("one cycle late") and fault.place in lines_of(_special_classes, decide_class)
+        return fault.what.endswith("one cycle late") and fault.place in places
 
     def made(maker: Any) -> list[Scenario]:
         return [*neighbours(maker), neighbours_of_promotions(maker)]
