@@ -55,9 +55,9 @@ class MatrixControl(wiring.Component):
         The results of the tile `freed_tile` have left the lanes.
     freed_tile : in
     a, b : arrays of split_layout, out
-        The operands of the issued operation.
+        The operands of the operation issued a cycle ago: behind the rank ``arrive``.
     initial : array of number_layout, out
-        The numbers that the issued operation loads, one for each column. Only with initial values.
+        The numbers that the same operation loads, one for each column. Only with initial values.
     format, accumulator_format : out
         The formats of the issued operation.
     promotes : out
@@ -75,8 +75,12 @@ class MatrixControl(wiring.Component):
         State that proofs refer to: for each tile, whether any was. Then none may be issued to it in the next cycle.
     load : Signal
         State that proofs refer to: there is no held beat, or it is issued. Decided a cycle ahead.
+    groups : list of tuple
+        The name of an operand port, and the places in it that share a bit of `stays`.
     stays : Signal
-        State that proofs refer to: the opposite, one bit for each group of operands.
+        State that proofs refer to: for each group, the opposite of `load`, a cycle later.
+    taken : dict of str to list of Signal
+        State that proofs refer to: the operands that were offered a cycle ago, by the ports that they go to.
     pending : Signal
         State that proofs refer to: the tiles whose results are under way, from their issue until they have left.
     leaving, leaving_tile : Signal
@@ -115,10 +119,7 @@ class MatrixControl(wiring.Component):
         )
         self._decoded = data.StructLayout(
             {
-                "a": data.ArrayLayout(split, parameters.rows),
-                "b": data.ArrayLayout(split, parameters.columns),
                 **decoded_control(beat),
-                **({"initial": data.ArrayLayout(numbers, parameters.columns)} if parameters.initial else {}),
                 **initial_fields(parameters),
             }
         )
@@ -126,12 +127,19 @@ class MatrixControl(wiring.Component):
         tiles, cycles = range(parameters.registers), parameters.accumulate_latency - 2
         self.recent, self.busy = [Signal(cycles, name=f"recent_{tile}") for tile in tiles], Signal(len(tiles))
         self.load = Signal(init=1)
-        self._groups = [
+        self.groups = [
             (name, range(len(getattr(self, name)))[start:][:GROUP])
             for name in self._operands
             for start in range(0, len(getattr(self, name)), GROUP)
         ]
-        self.stays = Signal(len(self._groups))
+        self.stays = Signal(len(self.groups))
+        self.taken = {
+            name: [
+                Signal(port.shape(), name=f"{name}_{place}_taken", reset_less=True)
+                for place, port in enumerate(getattr(self, name))
+            ]
+            for name in self._operands
+        }
         self.pending = Signal(parameters.registers)
         # Like the memory of the chunks, these have no reset.
         self.ending = [Signal(name=f"ending_{tile}", reset_less=True) for tile in tiles]
@@ -145,49 +153,61 @@ class MatrixControl(wiring.Component):
         held, held_valid = self.held, self.held_valid
         m.submodules.flight = self.flight
         m.d.comb += [there.eq(here) for there, here in zip(self.at, self.flight.at, strict=True)]
-        for name in self._operands:
-            m.d.comb += [lane.eq(held[name][place]) for place, lane in enumerate(getattr(self, name))]
 
+        operands, fields = self._decode(m)
+        self._take(m, operands)
         decoded = Signal(self._decoded, name="decoded")
-        m.d.comb += decoded.eq(record(self._decoded, self._decode(m)))
+        m.d.comb += decoded.eq(record(self._decoded, fields))
         load, issued = self.load, named(m, "issued", held_valid & self.load)
         with m.If(load):
             m.d.sync += held_valid.eq(self.i.valid)
-            m.d.sync += [held[name].eq(decoded[name]) for name in self._decoded.members if name not in self._operands]
+            m.d.sync += held.eq(decoded)
         is_same = named(m, "is_same", held.register == self.i.payload.register)
         m.d.comb += self.i.ready.eq(load)
         self._reserve(m, issued)
         is_close = self._is_close(m, load, issued & held.is_sound, is_same)
         must_wait = is_close | self._is_blocked(m, load, decoded, is_same)
-        stays_next = named(m, "stays_next", Mux(load, self.i.valid, held_valid) & must_wait)
-        m.d.sync += load.eq(~stays_next)
-        self._take(m, stays_next, decoded)
+        m.d.sync += load.eq(~(Mux(load, self.i.valid, held_valid) & must_wait))
         self._issue(m, issued)
         return m
 
-    def _take(self, m: Module, stays_next: Value, decoded: Any) -> None:
-        """Hold the operands of the next beat; each group has a copy of the decision, which has many readers."""
-        # The copies have no reset. A beat may come in the first cycle after one.
-        stays_there = stays_next & ~ResetSignal(allow_reset_less=True)
-        for number, (name, places) in enumerate(self._groups):
-            group = copied(m, f"{name}_{places[0]}_stays", stays_there, self.parameters.multiplier)
-            m.d.comb += self.stays[number].eq(group)
-            with m.If(~group):
-                m.d.sync += [self.held[name][place].eq(decoded[name][place]) for place in places]
+    def _take(self, m: Module, operands: dict[str, list[Any]]) -> None:
+        """Take the operands of every cycle, and in the next one keep those of a beat that was taken.
 
-    def _decode(self, m: Module) -> dict[str, Value]:
+        ::
+
+            i -> decode --+--> decoded, held, issue     with `load`
+                          +--> taken --> a, b, initial  with `stays`, a copy for each group
+
+        So `load`, which is decided late, has a whole cycle to reach the operands of all rows and columns.
+        """
+        for number, (name, places) in enumerate(self.groups):
+            group = copied(m, f"{name}_{places[0]}_stays", ~self.load, self.parameters.multiplier)
+            m.d.comb += self.stays[number].eq(group)
+            for place in places:
+                port, taken = getattr(self, name)[place], self.taken[name][place]
+                arrived = Signal(port.shape(), name=f"{name}_{place}_arrived", reset_less=True)
+                m.d.sync += taken.eq(operands[name][place])
+                with m.If(~group):
+                    m.d.sync += arrived.eq(taken)
+                m.d.comb += port.eq(arrived)
+
+    def _decode(self, m: Module) -> tuple[dict[str, list[Value]], dict[str, Value]]:
+        """Return the operands of the offered beat, and the fields of its control."""
         parameters, beat = self.parameters, self.i.payload
         layout = split_layout(parameters.formats)
         splits = {
             name: [split_code(m, parameters.operands, beat.format, code) for code in beat[name]] for name in ("a", "b")
         }
         fields = decode_control(m, parameters, beat, C(0, 1))
-        if parameters.initial:
-            fields |= self._loaded(m, splits, fields)
-        return {name: Cat(record(layout, vars(each)) for each in split) for name, split in splits.items()} | fields
+        initial = self._load_initial(m, splits, fields) if parameters.initial else []
+        return {
+            **{name: [record(layout, vars(each)) for each in split] for name, split in splits.items()},
+            "initial": initial,
+        }, fields
 
-    def _loaded(self, m: Module, splits: dict[str, list[Any]], fields: dict[str, Value]) -> dict[str, Value]:
-        """Change the operands of a beat that loads, and return the fields that differ for it."""
+    def _load_initial(self, m: Module, splits: dict[str, list[Any]], fields: dict[str, Value]) -> list[Value]:
+        """Change the operands and the fields of a beat that loads, and return the numbers."""
         formats, beat = self.parameters.formats, self.i.payload
         loads, fp32 = beat.loads, len(formats.accumulators) - 1
         index = named(m, "initial_format", Mux(fields["wide_total"], fp32, beat.format))
@@ -195,9 +215,7 @@ class MatrixControl(wiring.Component):
         one = one_as_code(formats, beat.format)
         splits["a"] = [either_of(loads, one, split) for split in splits["a"]]
         splits["b"] = [either_of(loads, its, split) for (_, its), split in zip(initial, splits["b"], strict=True)]
-        layout = number_layout(formats)
-        return {
-            "initial": Cat(record(layout, vars(number)) for number, _ in initial),
+        fields |= {
             "loads": loads,
             "row": beat.row,
             # It starts a total by itself, and no beat of products that follows is the first one.
@@ -206,6 +224,8 @@ class MatrixControl(wiring.Component):
             "last": beat.last & ~loads,
             "gives_result": fields["gives_result"] & ~(loads & fields["is_sound"]),
         }
+        layout = number_layout(formats)
+        return [record(layout, vars(number)) for number, _ in initial]
 
     def _reserve(self, m: Module, issued: Value) -> None:
         """Mark the tile of an issued beat that gives a result, until that has left the lanes."""

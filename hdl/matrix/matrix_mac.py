@@ -157,7 +157,7 @@ class MatrixMac(wiring.Component):
         if core.initial:
             # They arrive in front of the rank `read`; the copies of the groups are the last rank.
             self._initial = list(control.initial)
-            for place in range(core.position("product") - 1):
+            for place in range(core.position("product") - 2):
                 self._initial = [rank(m, f"initial_{at}_{place}", each, C(1)) for at, each in enumerate(self._initial)]
         ahead = Signal(lane_control_layout(core.lanes), name="ahead")
         for name, value in lane_control(core.lanes, control.at, drain.taken, ahead=2).items():

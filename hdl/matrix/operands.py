@@ -73,8 +73,8 @@ class Operand(wiring.Component):
 
     ::
 
-        split code |      | inspect | normalise, 1.0 for a promotion |
-                 arrive          unpack                           normal     the names of the ranks
+        split code | inspect | normalise, 1.0 for a promotion |
+                 arrive    unpack                           normal     the names of the ranks
 
     Parameters
     ----------
@@ -86,11 +86,11 @@ class Operand(wiring.Component):
     Ports
     -----
     i : split_layout, in
-        The operand of the issued operation.
+        The operand of the operation issued a cycle ago, behind the rank ``arrive``.
     format, accumulator_format : in
-        The formats of that operation.
+        The formats of the operation that is issued now.
     promotes : in
-        The issued operation is a promotion, in the same formats.
+        That operation is a promotion, in the same formats.
     o : factor_layout, out
         Behind the rank ``normal``.
     """
@@ -112,8 +112,7 @@ class Operand(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         formats, kind = self.parameters.formats, self.parameters.multiplier
-        split = Bundle(**{name: self.i[name] for name, _ in self.i.shape()}).registered(m, "arrive")
-        split = split.but(is_infinite=C(0, 1), is_nan=C(0, 1))
+        split = Bundle(**{name: self.i[name] for name, _ in self.i.shape()}, is_infinite=C(0, 1), is_nan=C(0, 1))
         index = copied(m, "index", self.format, kind)
         if formats.flushes:
             inspected = inspect_flushed(formats.operands, index, split, split.is_normal)

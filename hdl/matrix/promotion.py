@@ -131,7 +131,8 @@ class Promotion(wiring.Component):
     def _product(self, m: Module, at: list[Any]) -> Bundle:
         """Return the partial sum times 1.0, as `hdl.cores.fused_step.multiply_operands` does."""
         formats, operand, order = self.parameters.formats, self.operand, self.order
-        split = split_code(m, formats.operands, order.format, self.partial[: formats.operand_width])
+        code = self.partial[: formats.operand_width]
+        split = split_code(m, formats.operands, order.format, code).registered(m, "arrive")
         m.d.comb += [
             *(Value.cast(operand.i[name]).eq(value) for name, value in vars(split).items()),
             operand.format.eq(order.format),

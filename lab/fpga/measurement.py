@@ -124,7 +124,7 @@ def measure(
     else:
         was_cached = False
         cells = synthesise(verilog, folder, target.row)
-        wrap(folder, target.row)
+        wrap(folder, target.row, fills=target.fills)
         write_whole(counted, json.dumps(cells).encode())
         progress(f"{name}: synthesis, {time.monotonic() - started:.0f} s")
 

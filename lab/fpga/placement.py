@@ -36,12 +36,13 @@ class Target:
     megahertz : int
         Target frequency, out of reach on purpose: below it the tools would stop improving.
     fills : bool
-        The unit fills half the device. nextpnr's default placer gives it twice the wire, and it cannot be routed.
+        The unit fills half the device, an ECP5. nextpnr's default placer gives it twice the wire, and it cannot be
+        routed; its reset lies on the network of clocks.
 
     Raises
     ------
     ValueError
-        If there is no such family or speed grade.
+        If there is no such family or speed grade, or another family's device is to be filled.
     """
 
     family: str = "ecp5"
@@ -59,6 +60,8 @@ class Target:
         if self.speed not in row.speeds:
             allowed = f"one of {row.speeds}" if len(row.speeds) > 1 else f"left out for {self.family}"
             raise ValueError(f"speed: got {self.speed}, must be {allowed}")
+        if self.fills and self.family != "ecp5":
+            raise ValueError(f"fills: got True, must be False for {self.family}: only the ECP5 has a flow for it")
 
     @property
     def row(self) -> Family:

@@ -12,10 +12,11 @@ from lab.fpga.families import Family
 from lab.fpga.wrapper import Port, wrapper_verilog
 from tools.programs import YOSYS
 
-__all__ = ["NETLIST", "PINS", "area", "count_cells", "ports_of", "scripts", "synthesise", "wrap"]
+__all__ = ["NETLIST", "PINS", "area", "count_cells", "ports_of", "route_as_clock", "scripts", "synthesise", "wrap"]
 
 NETLIST = "wrapped.json"
 PINS = "pins.txt"
+_RESET = "input_register_rst"  # of the wrapper
 
 _SYNTHESIS = """\
 read_verilog unit.v
@@ -72,8 +73,15 @@ def synthesise(verilog: str, folder: Path, family: Family) -> dict[str, int]:
     return count_cells(_module(folder))
 
 
-def wrap(folder: Path, family: Family) -> None:
+def wrap(folder: Path, family: Family, *, fills: bool = False) -> None:
     """Put the synthesised unit of a folder into the wrapper, as a netlist for nextpnr.
+
+    Parameters
+    ----------
+    folder : Path
+    family : Family
+    fills : bool
+        Whether the unit fills half the device, so that its reset needs the network of clocks.
 
     Raises
     ------
@@ -84,10 +92,41 @@ def wrap(folder: Path, family: Family) -> None:
     (folder / PINS).write_text(family.constraints, encoding="utf-8")
     _run_yosys(scripts(family)[1], folder, "wrapping")
     netlist = folder / NETLIST
-    if netlist.is_file() and family.opens_carries:
+    if netlist.is_file() and (family.opens_carries or fills):
         whole = json.loads(netlist.read_text(encoding="utf-8"))
-        open_carries(whole["modules"]["wrapper"])
+        if family.opens_carries:
+            open_carries(whole["modules"]["wrapper"])
+        if fills:
+            route_as_clock(whole["modules"]["wrapper"], _RESET)
         netlist.write_text(json.dumps(whole), encoding="utf-8")
+
+
+def route_as_clock(module: dict[str, Any], name: str) -> None:
+    """Put a buffer of the ECP5's clock network behind a net: it then reaches all of the device as fast as a clock.
+
+    Raises
+    ------
+    ValueError
+        If no net has that name, or it has more than one bit.
+    """
+    bits = module["netnames"].get(name, {}).get("bits", [])
+    if len(bits) != 1:
+        raise ValueError(f"name: got {name!r}, must name a net of one bit")
+    taken = (bit for net in module["netnames"].values() for bit in net["bits"] if isinstance(bit, int))
+    source, spread = bits[0], max(taken) + 1
+    for cell in module["cells"].values():
+        for port, nets in cell["connections"].items():
+            if cell["port_directions"][port] == "input":
+                cell["connections"][port] = [spread if bit == source else bit for bit in nets]
+    module["netnames"][f"{name}_as_clock"] = {"hide_name": 0, "bits": [spread], "attributes": {}}
+    module["cells"][f"{name}_as_clock"] = {
+        "hide_name": 0,
+        "type": "DCCA",
+        "parameters": {},
+        "attributes": {},
+        "port_directions": {"CLKI": "input", "CLKO": "output"},
+        "connections": {"CLKI": [source], "CLKO": [spread]},
+    }
 
 
 def open_carries(module: dict[str, Any]) -> int:

@@ -31,7 +31,8 @@ from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
 from hdl.catalogue import UNITS
-from hdl.cores.words import named
+from hdl.cores.operand import split_code
+from hdl.cores.words import named, record
 from hdl.mac.inner import OPERAND
 from hdl.matrix.matrix_mac import MatrixMac
 from hdl.matrix.ports import matrix_beat_layout, matrix_result_layout
@@ -169,7 +170,10 @@ class _Beat:
         self.beat, self.is_there = Signal(self.layout, name="taken_beat"), Signal(name="beat_is_there")
         with m.If(top.i.ready):
             m.d.sync += [self.beat.eq(top.i.payload), self.is_there.eq(top.i.valid)]
+        self.before, self.was_there = Signal(self.layout, name="beat_before"), Signal(name="beat_was_there")
+        m.d.sync += [self.before.eq(self.beat), self.was_there.eq(self.is_there)]
         self.loads = self.beat.loads if self.parameters.initial else C(0, 1)
+        self._split = partial(split_code, m, self.parameters.operands)
 
     def loads_as(self, operation: Any) -> Value:
         """Return whether the held beat, or an operation, loads a row exactly as the beat does."""
@@ -190,6 +194,21 @@ class _Beat:
             & (held.gives_result == ((beat.last & ~self.loads) | ~is_sound)) & self.loads_as(held)
         )  # fmt: skip
         yield "held as taken", ~self.is_there | told
+        yield from self._operands(seen.control)
+
+    def _operands(self, control: Any) -> Iterator[Condition]:
+        """The operands follow their beat by a cycle, unless it loads others."""
+        loads_before = self.before.loads if self.parameters.initial else C(0, 1)
+        for (name, places), stays in zip(control.groups, control.stays, strict=True):
+            for place in places if name != "initial" else ():
+                layout = control.taken[name][place].shape()
+                taken, arrived = (Value.cast(each[place]) for each in (control.taken[name], getattr(control, name)))
+                held, issued = (
+                    record(layout, vars(self._split(beat.format, beat[name][place])))
+                    for beat in (self.beat, self.before)
+                )
+                yield f"{name} {place} held", ~self.is_there | self.loads | (Mux(stays, arrived, taken) == held)
+                yield f"{name} {place} issued", ~self.was_there | loads_before | (arrived == issued)
 
     def claims(self, seen: _Seen, is_ready: Value) -> Iterator[Condition]:
         beat, issued, is_there = self.beat, seen.at[0], self.is_there
@@ -257,8 +276,6 @@ def _waits(seen: _Seen) -> Iterator[Condition]:
     """The held beat waits for the products of its tile in flight."""
     control, held, latency = seen.control, seen.control.held, seen.parameters.accumulate_latency
     yield "takes when empty", control.held_valid | control.load
-    for number, group in enumerate(control.stays):
-        yield f"operands {number} stay", group == ~control.load
     for tile, recent in enumerate(control.recent):
         places = range(1, latency - 1)
         there = Cat(seen.is_product(place) & (seen.at[place].register == tile) for place in places)

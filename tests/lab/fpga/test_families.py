@@ -15,7 +15,7 @@ from lab.fpga.families import FAMILIES, family_named
 from lab.fpga.liberty import StandardCells
 from lab.fpga.placement import Target, read_report
 from lab.fpga.result import Report
-from lab.fpga.synthesis import area, open_carries, scripts
+from lab.fpga.synthesis import area, open_carries, route_as_clock, scripts
 from lab.fpga.units import select
 from tests.lab.fpga.liberty_samples import tiny
 from tests.lab.fpga.samples import NEXTPNR_REPORT, TOOLS, make_report, make_result
@@ -104,6 +104,33 @@ def test_first_carry_that_looks_at_its_input_is_an_error() -> None:
     module = {"cells": {"first": _carry(9, 10, "0x96AA")}}
     with pytest.raises(ValueError, match="CCU2: got INIT0 0x96AA at the begin of a chain, must be 0xFFFF"):
         open_carries(module)
+
+
+def test_reset_of_a_unit_that_fills_the_device_goes_through_one_buffer_to_all_readers() -> None:
+    ports = {"D": "input", "LSR": "input", "Q": "output"}
+    connections = {
+        "source": {"D": [5], "LSR": [0], "Q": [7]},
+        "one": {"D": [5], "LSR": [7]},
+        "two": {"D": [7], "Q": [8]},
+    }
+    module = {
+        "netnames": {"reset": {"bits": [7]}, "word": {"bits": [5, 8, "x"]}},
+        "cells": {name: {"port_directions": ports, "connections": nets} for name, nets in connections.items()},
+    }
+    route_as_clock(module, "reset")
+    buffer = module["cells"].pop("reset_as_clock")
+    assert (buffer["type"], buffer["connections"]) == ("DCCA", {"CLKI": [7], "CLKO": [9]})
+    after = {name: cell["connections"] for name, cell in module["cells"].items()}
+    assert after == connections | {"one": {"D": [5], "LSR": [9]}, "two": {"D": [9], "Q": [8]}}
+    assert after["source"]["Q"] == [7]
+    for name in ("word", "absent"):
+        with pytest.raises(ValueError, match=f"name: got '{name}', must name a net of one bit"):
+            route_as_clock(module, name)
+
+
+def test_other_families_are_not_filled() -> None:
+    with pytest.raises(ValueError, match="fills: got True, must be False for nexus"):
+        Target(family="nexus", fills=True)
 
 
 @pytest.mark.parametrize("lacking", ["fmax", "critical_paths"])
