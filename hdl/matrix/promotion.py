@@ -17,7 +17,7 @@ from hdl.cores.fused_step import add_product
 from hdl.cores.operand import split_code
 from hdl.cores.outcome import align_result, finish, pack_result
 from hdl.cores.result import flags_layout
-from hdl.cores.words import named
+from hdl.cores.words import choose, named
 from hdl.mac.lane import Ranks, class_layout, number_layout, read_number, step_layout, stored_form
 from hdl.matrix.operands import Operand, factor_layout, one_as_factor
 from hdl.matrix.parameters import PROMOTION_DELAY, MatrixParameters
@@ -29,6 +29,7 @@ _STEPS = ("read", "compare", "shift", "align", "add", "normalise", "round", "pac
 #: Ranks between a partial sum at the end of a chain and the step ``read``: those of the operand, and ``product``.
 _READ = PROMOTION_DELAY - len(_STEPS)
 _MOST_IN_LUTS = 64  # totals
+_BANK = 16  # words of a memory in LUTs
 
 
 def promotion_layout(parameters: MatrixParameters) -> data.StructLayout:
@@ -86,16 +87,22 @@ class Promotion(wiring.Component):
         )
         depth = 1 << order["place"].width
         # No total is read in the cycle in which it is written; else Yosys would add logic for its old value.
+        attrs: dict[str, Any] = {"no_rw_check": 1}
         # Few totals are faster in LUTs: a block of memory gives its word late in the cycle.
-        attrs: dict[str, Any] = {"no_rw_check": 1} | ({"ram_style": "distributed"} if depth <= _MOST_IN_LUTS else {})
-        self.totals = Memory(shape=self._number.size + self._class.size, depth=depth, init=[], attrs=attrs)
-        self.writing, self.reading = self.totals.write_port(), self.totals.read_port()
+        if depth <= _MOST_IN_LUTS:
+            attrs, depth = attrs | {"ram_style": "distributed"}, min(depth, _BANK)
+        width, banks = self._number.size + self._class.size, (1 << order["place"].width) // depth
+        self.totals = [Memory(shape=width, depth=depth, init=[], attrs=attrs) for _ in range(banks)]
+        self.writing = [bank.write_port() for bank in self.totals]
+        self.reading = [bank.read_port() for bank in self.totals]
         self.operand = Operand(parameters, is_second=False)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         parameters, formats = self.parameters, self.parameters.formats
-        m.submodules.totals, m.submodules.operand = self.totals, self.operand
+        m.submodules.operand = self.operand
+        for number, bank in enumerate(self.totals):
+            m.submodules[f"totals_{number}"] = bank
         # All units get the same orders. They are far apart on a device, so each unit has its own registers.
         at: list[Any] = [self.order, copied(m, "order_1", self.order, parameters.multiplier, resets=True)]
         writes = at[1].writes
@@ -154,12 +161,18 @@ class Promotion(wiring.Component):
         return product.but(invalid=C(0, 1), significand=Cat(C(0, below), product.significand, C(0, 1)))
 
     def _read(self, m: Module, at: list[Any]) -> Signal:
-        """Return the total and its class for the order at the step ``read``."""
+        """Return the total and its class for the order at the step ``read``.
+
+        ::
+
+            place -> bank of totals | choose a bank | zero if fresh |
+                               the bank's         given           word    registers
+        """
         width = self._number.size + self._class.size
-        # Nothing but a register is behind the memory.
         given, word = Signal(width, name="given", reset_less=True), Signal(width, name="word", reset_less=True)
-        m.d.comb += self.reading.addr.eq(at[_READ - 3].place)
-        m.d.sync += [given.eq(self.reading.data), word.eq(given)]
+        chosen = at[_READ - 2].place[len(self.reading[0].addr) :]
+        m.d.comb += [bank.addr.eq(at[_READ - 3].place) for bank in self.reading]
+        m.d.sync += [given.eq(choose(chosen, [bank.data for bank in self.reading])), word.eq(given)]
         with m.If(at[_READ - 1].fresh):
             m.d.sync += word.eq(0)
         return word
@@ -190,8 +203,9 @@ class Promotion(wiring.Component):
         """Write a total one cycle after it is known."""
         written = Signal(len(word), name="written", reset_less=True)
         m.d.sync += written.eq(word)
-        m.d.comb += [
-            self.writing.addr.eq(place),
-            self.writing.data.eq(written),
-            self.writing.en.eq(writes),
-        ]
+        for number, bank in enumerate(self.writing):
+            m.d.comb += [
+                bank.addr.eq(place),
+                bank.data.eq(written),
+                bank.en.eq(writes & (place[len(bank.addr) :] == number)),
+            ]
