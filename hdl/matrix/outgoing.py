@@ -9,7 +9,6 @@ from typing import Any
 
 from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.copies import copied
@@ -19,7 +18,7 @@ from hdl.matrix.initial import array_operation_layout
 from hdl.matrix.lane import taken_layout
 from hdl.matrix.parameters import MatrixParameters
 from hdl.matrix.ports import matrix_result_layout, result_width
-from hdl.queue import Queue
+from hdl.queue import Queue, Ring
 
 __all__ = ["ANSWER", "WAY", "Outgoing"]
 
@@ -29,48 +28,23 @@ WAY = 3
 ANSWER = ("error", "register", "row", "last_row")
 
 
-class Column(wiring.Component):
-    """Hold the results of a column for the rows that wait. Columns are far apart: each has its own pointers.
-
-    Parameters
-    ----------
-    width : int
-        Bits of a result.
-    depth : int
-        A power of two.
+class Column(Ring):
+    """Hold the results of a column for the rows that wait. Columns are far apart: each has its own positions.
 
     Ports
     -----
-    w_data, w_en : in
-        A result, and whether to write it. There must be a place for it.
+    w_data, w_en, r_data, r_en
+        As of `Ring`.
     has_result : in
         The row is not a refusal, which has zeros.
-    r_data : out
-        The first result, from the cycle after its write.
-    r_en : in
-        Remove the first result, which must be there.
     """
 
     def __init__(self, width: int, depth: int) -> None:
-        super().__init__({"w_data": In(width), "w_en": In(1), "has_result": In(1), "r_data": Out(width), "r_en": In(1)})
-        self.produce, self.consume = Signal(range(depth)), Signal(range(depth))
-        self.storage = Memory(shape=width, depth=depth, init=[])
-        self.writing, self.reading = self.storage.write_port(), self.storage.read_port(domain="comb")
+        super().__init__(width, depth, has_result=In(1))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.storage = self.storage
-        m.d.comb += [
-            self.writing.addr.eq(self.produce),
-            self.writing.data.eq(self.w_data & self.has_result.replicate(len(self.w_data))),
-            self.writing.en.eq(self.w_en),
-            self.reading.addr.eq(self.consume),
-            self.r_data.eq(self.reading.data),
-        ]
-        with m.If(self.w_en):
-            m.d.sync += self.produce.eq(self.produce + 1)
-        with m.If(self.r_en):
-            m.d.sync += self.consume.eq(self.consume + 1)
+        self._hold(m, self.w_data & self.has_result.replicate(len(self.w_data)), self.r_en)
         return m
 
 
