@@ -54,14 +54,14 @@ class Ring(wiring.Component):
         self.storage = Memory(shape=Shape.cast(shape).width, depth=depth, init=[])
         self.writing, self.reading = self.storage.write_port(), self.storage.read_port(domain="comb")
 
-    def _hold(self, m: Module, word: Any, reads: Value) -> None:
-        """Write a word where `w_en` says so, offer the first one, and remove it where `reads` says so."""
+    def _hold(self, m: Module, word: Any, reads: Value, first: Value) -> None:
+        """Write a word where `w_en` says so, offer the one at `first`, and remove one where `reads` says so."""
         m.submodules.storage = self.storage
         m.d.comb += [
             self.writing.addr.eq(self.produce),
             self.writing.data.eq(word),
             self.writing.en.eq(self.w_en),
-            self.reading.addr.eq(self.consume),
+            self.reading.addr.eq(first),
             self.r_data.eq(self.reading.data),
         ]
         with m.If(self.w_en):
@@ -94,7 +94,7 @@ class Queue(Ring):
         m = Module()
         writes, reads = self.w_en, Signal()
         m.d.comb += [self.r_rdy.eq(self.has_word), reads.eq(self.r_en & self.r_rdy)]
-        self._hold(m, self.w_data, reads)
+        self._hold(m, self.w_data, reads, self.consume)
         change = Cat(C(1, 1), ~writes).as_signed()  # 1 or -1
         # Whether a word is removed is known late, and only enables the register.
         with m.If(reads ^ writes):

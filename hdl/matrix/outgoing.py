@@ -31,6 +31,9 @@ ANSWER = ("error", "register", "row", "last_row")
 class Column(Ring):
     """Hold the results of a column for the rows that wait. Columns are far apart: each has its own positions.
 
+    A result is removed in the cycle after its row, in which the next result is offered already. So the receiver, which
+    decides late, has a cycle to reach every column.
+
     Ports
     -----
     w_data, w_en, r_data, r_en
@@ -44,7 +47,8 @@ class Column(Ring):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        self._hold(m, self.w_data & self.has_result.replicate(len(self.w_data)), self.r_en)
+        word = self.w_data & self.has_result.replicate(len(self.w_data))
+        self._hold(m, word, self.r_en, self.consume + self.r_en)
         return m
 
 
@@ -82,6 +86,8 @@ class Outgoing(wiring.Component):
     left, spare, removed : Signal
         State that proofs refer to: results of the last tile that have not left the chains yet; places of `lines` less
         the rows under way to them; whether a row left `lines` in the cycle before, whose place is not counted yet.
+    comes, is_sound : Signal
+        State that proofs refer to: whether a row comes in the next cycle, and whether that is no refusal.
     """
 
     def __init__(
@@ -105,6 +111,7 @@ class Outgoing(wiring.Component):
         self.columns = [Column(width, parameters.places) for _ in range(parameters.columns)]
         self.left, self.spare = Signal(range(length)), Signal(range(parameters.places + 1), init=parameters.places)
         self.removed = Signal()
+        self.comes, self.is_sound = Signal(name="row_comes"), Signal(name="row_is_sound", reset_less=True)
 
     def _enter(self, m: Module, ends: Value) -> None:
         """Queue a tile that ends, or a refusal."""
@@ -146,7 +153,7 @@ class Outgoing(wiring.Component):
         Parameters
         ----------
         rows : sequence
-            What arrives in the next cycle, and in this one.
+            What arrives two cycles ahead, and in this one.
         completes : function
             Returns whether one of them completes a row.
         results : sequence of Value
@@ -154,16 +161,15 @@ class Outgoing(wiring.Component):
         """
         lines, (ahead, row), payload = self.lines, rows, self.o.payload
         width, kind = self.parameters.formats.accumulator_width, self.parameters.multiplier
-        writes = named(m, "row_comes", ahead.valid & completes(ahead))
-        is_sound = named(m, "row_is_sound", ahead.error == Error.NONE)
+        m.d.sync += [self.comes.eq(ahead.valid & completes(ahead)), self.is_sound.eq(ahead.error == Error.NONE)]
         removes = named(m, "row_leaves", self.o.ready & lines.r_rdy)
         for number, (column, result) in enumerate(zip(self.columns, results, strict=True)):
             m.submodules[f"column_{number}"] = column
             m.d.comb += [
                 column.w_data.eq(result),
-                column.has_result.eq(copied(m, f"has_result_{number}", is_sound, kind)),
-                column.w_en.eq(copied(m, f"comes_{number}", writes, kind, resets=True)),
-                column.r_en.eq(removes),
+                column.has_result.eq(copied(m, f"has_result_{number}", self.is_sound, kind)),
+                column.w_en.eq(copied(m, f"comes_{number}", self.comes, kind, resets=True)),
+                column.r_en.eq(copied(m, f"left_{number}", removes, kind, resets=True)),
                 payload.result[number].eq(column.r_data[:width]),
             ]
             if self.parameters.flags:

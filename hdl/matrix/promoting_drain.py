@@ -143,5 +143,5 @@ class PromotingDrain(Outgoing):
                 collected = Signal(len(total), name=f"total_{column}", reset_less=True)
                 m.d.sync += collected.eq(total)
                 totals[column] = total = collected
-        rows, results = self.on_way[-2:], [totals[column] for column in sorted(totals)]
+        rows, results = self.on_way[-3::2], [totals[column] for column in sorted(totals)]
         self._queue(m, rows, lambda row: row.gives & row.is_end, results)

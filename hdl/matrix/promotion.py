@@ -19,7 +19,7 @@ from hdl.cores.outcome import align_result, finish, pack_result
 from hdl.cores.result import flags_layout
 from hdl.cores.words import choose, named
 from hdl.mac.lane import Ranks, class_layout, number_layout, read_number, step_layout, stored_form
-from hdl.matrix.operands import Operand, factor_layout, one_as_factor
+from hdl.matrix.operands import Operand, one_as_factor
 from hdl.matrix.parameters import PROMOTION_DELAY, MatrixParameters
 from hdl.matrix.ports import result_width
 
@@ -146,8 +146,8 @@ class Promotion(wiring.Component):
             operand.accumulator_format.eq(order.accumulator_format),
         ]
         one = one_as_factor(m, formats, at[_READ - 2].format, at[_READ - 2].accumulator_format)
-        its_exponent = Signal(factor_layout(formats)["exponent"].shape, name="registered_one", reset_less=True)
-        m.d.sync += its_exponent.eq(one.exponent)
+        # Most of its bits are constant, and all units would share their registers.
+        its_exponent = copied(m, "registered_one", one.exponent, self.parameters.multiplier)
         exponent, factor = Signal(its_exponent.shape(), name="exponent_sum"), operand.o
         m.d.comb += exponent.eq(factor.exponent + its_exponent)
         product = Bundle(

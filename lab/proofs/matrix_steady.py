@@ -96,7 +96,7 @@ class SteadyMatrix(wiring.Component):
         seen = _Seen(unit)
         beat = _Beat(m, self)
         conditions = [*beat.conditions(seen), *_flight(seen), *_waits(seen), *_levels(seen)]
-        conditions += [*_tiles(m, seen), *_rows(m, seen), *_columns(seen.drain)]
+        conditions += [*_tiles(m, seen), *_rows(m, seen), *_columns(seen)]
         claims = [*beat.claims(seen, self.i.ready), *_queues(seen, self.o.valid)]
         for name, found in (("conditions", conditions), ("claims", claims)):
             self.names[name] = [each for each, _ in found]
@@ -449,11 +449,16 @@ def _rows(m: Module, seen: _Seen) -> Iterator[Condition]:
             yield f"tiles follow {place}", (each.valid & ~each.last_row) | starts
 
 
-def _columns(drain: Any) -> Iterator[Condition]:
+def _columns(seen: _Seen) -> Iterator[Condition]:
     """The queue of each column is in step with the rows."""
-    lines, row = drain.lines, drain.on_way[-1]
+    drain = seen.drain
+    lines, (ahead, row) = drain.lines, drain.on_way[-2:]
+    completes = ahead.valid & (ahead.gives & ahead.is_end if seen.shares else C(1, 1))
+    yield "row announced", drain.comes == completes
+    yield "refusal announced", ~ahead.valid | (drain.is_sound != Cat(ahead.error).any())
     for number, column in enumerate(drain.columns):
-        same_places = (column.produce == lines.produce) & (column.consume == lines.consume)
+        first = (column.consume + column.r_en)[: len(lines.consume)]
+        same_places = (column.produce == lines.produce) & (first == lines.consume)
         yield f"column {number} in step", same_places & (column.w_en == lines.w_en)
         yield f"refusal in column {number}", ~row.valid | (column.has_result != Cat(row.error).any())
 
