@@ -172,7 +172,7 @@ class MatrixControl(wiring.Component):
         return m
 
     def _take(self, m: Module, operands: dict[str, list[Any]]) -> None:
-        """Take the operands of every cycle, and in the next one keep those of a beat that was taken.
+        """Register the operands of every cycle; a cycle later, keep them if their beat was taken.
 
         ::
 
