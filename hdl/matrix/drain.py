@@ -44,7 +44,7 @@ class Drain(Outgoing):
         m = Module()
         self._enter(m, self.ended.writes & self.ended.last & ~self.ended.promote)
         self._order(m)
-        self._queue(m, self.on_way[-3::2], lambda row: C(1, 1), self.arrived)
+        self._queue(m, (self.on_way[-3], self.on_way[-1]), lambda row: C(1, 1), self.arrived)
         return m
 
     def _order(self, m: Module) -> None:

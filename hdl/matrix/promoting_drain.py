@@ -134,7 +134,7 @@ class PromotingDrain(Outgoing):
             ]
 
     def _collect(self, m: Module) -> None:
-        """Queue a row when the total of its last column arrives, after those of the other columns."""
+        """Queue a row when the total of its last column arrives: the other columns come first."""
         totals = dict[int, Signal]()
         columns = self.parameters.sharing_columns
         for number, promotion in enumerate(self.promotions):
@@ -143,5 +143,5 @@ class PromotingDrain(Outgoing):
                 collected = Signal(len(total), name=f"total_{column}", reset_less=True)
                 m.d.sync += collected.eq(total)
                 totals[column] = total = collected
-        rows, results = self.on_way[-3::2], [totals[column] for column in sorted(totals)]
+        rows, results = (self.on_way[-3], self.on_way[-1]), [totals[column] for column in sorted(totals)]
         self._queue(m, rows, lambda row: row.gives & row.is_end, results)

@@ -40,7 +40,7 @@ def promotion_layout(parameters: MatrixParameters) -> data.StructLayout:
     ``fresh``
         The total starts from +0.
     ``place``
-        The total among those of the unit: tile, then lane.
+        Which total of the unit: tile, then lane.
     ``writes``
         There is a partial sum.
     """

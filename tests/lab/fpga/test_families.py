@@ -115,7 +115,7 @@ def test_reset_of_a_unit_that_fills_the_device_goes_through_one_buffer_to_all_re
     }
     module = {
         "netnames": {"reset": {"bits": [7]}, "word": {"bits": [5, 8, "x"]}},
-        "cells": {name: {"port_directions": ports, "connections": nets} for name, nets in connections.items()},
+        "cells": {name: {"port_directions": ports, "connections": dict(nets)} for name, nets in connections.items()},
     }
     route_as_clock(module, "reset")
     buffer = module["cells"].pop("reset_as_clock")
