@@ -106,6 +106,13 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
         "equivalent: the lowest digit of the near path stands alone for a difference of -1, a power of two, which the "
         "carry of its negation moves up by the place that is missing",
     ),
+    (
+        "vector_mac*",
+        "cores/operand.py",
+        "delay",
+        "$239 one cycle late",
+        "equivalent: the second factor's class never overrides what its code says, so this signal is constant",
+    ),
     ("*", "mac/flags.py", "reset", "*", _NO_OPERATION),
     ("vector_mac*", "cores/copies.py", "reset", "at_*.format[[]3:0] *", _NO_OPERATION),
     ("vector_mac*", "vector/group.py", "reset", "packed_*", _NO_OPERATION),
