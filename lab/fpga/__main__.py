@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=_seeds, default=(1, 2, 3), help="seeds of the placement (default 1,2,3)")
     parser.add_argument("--speed", type=int, help="speed grade (default: the slowest)")
     parser.add_argument(
-        "--fills", action="store_true", help="a unit that fills half a device: another placer and router, for 160 MHz"
+        "--fills", action="store_true", help="a unit that fills half a device: another placer, which aims at 160 MHz"
     )
     parser.add_argument("--jobs", type=at_least_one, default=1, help="units at a time (default %(default)s)")
     parser.add_argument("--paths", action="store_true", help="also print the critical path of every unit")

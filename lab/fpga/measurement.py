@@ -16,7 +16,7 @@ from hdl.verilog import to_verilog
 from lab.fpga import wrapper
 from lab.fpga.placement import Target, is_placed, place
 from lab.fpga.result import Result
-from lab.fpga.synthesis import scripts, synthesise, wrap
+from lab.fpga.synthesis import route_as_clock, scripts, synthesise, wrap
 from lab.fpga.units import Build, parameters_of
 
 __all__ = ["cache_key", "elaborated", "measure", "plain_verilog", "source_of"]
@@ -67,6 +67,8 @@ def cache_key(verilog: str, tools: Mapping[str, str], target: Target) -> str:
     known = [verilog, dict(sorted(tools.items())), target.options, scripts(target.row), inspect.getsource(wrapper)]
     if target.row.constraints:
         known.append(target.row.constraints)
+    if target.fills:
+        known.append(inspect.getsource(route_as_clock))
     return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:16]
 
 

@@ -72,10 +72,8 @@ class Target:
     def options(self) -> list[str]:
         """The options of nextpnr, except the seed and the files."""
         size = self.device.rpartition("-")[2].rstrip("F").lower()
-        options = self.row.options.format(size=size, **asdict(self))
-        return (
-            options.replace("--router router1", "--router router2 --placer static") if self.fills else options
-        ).split()
+        options = self.row.options.format(size=size, **asdict(self)).split()
+        return [*options, "--placer", "static"] if self.fills else options
 
     def __str__(self) -> str:
         return self.row.title.format(**asdict(self))

@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from golden import CBFLOAT16, FP32
 from hdl import FloatConverter
 from hdl.catalogue import UNITS
+from lab.fpga import measurement
 from lab.fpga.measurement import cache_key, measure, source_of
 from lab.fpga.placement import Target
 from lab.fpga.result import Result
@@ -41,6 +42,15 @@ def test_key_depends_on_everything_but_the_order_of_the_tools() -> None:
         cache_key("module unit", TOOLS, Target(megahertz=300)),
     }
     assert len(others | {key}) == 5
+
+
+def test_key_depends_on_the_clock_buffer_only_where_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    targets = Target(), Target(fills=True)
+    keys = [cache_key("module unit", TOOLS, target) for target in targets]
+    monkeypatch.setattr(measurement, "route_as_clock", lambda module, name: None)
+    changed = [cache_key("module unit", TOOLS, target) for target in targets]
+    assert changed[0] == keys[0]
+    assert changed[1] != keys[1]
 
 
 def test_an_unchanged_unit_costs_nothing(tmp_path: Path, runs: list[str]) -> None:
