@@ -4,9 +4,10 @@
 
 from __future__ import annotations
 
-from amaranth import C, Module, Mux, Signal
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data
 
+from hdl.mac.ports import Error
 from hdl.matrix.outgoing import WAY, Outgoing
 from hdl.matrix.parameters import MatrixParameters
 
@@ -44,7 +45,8 @@ class Drain(Outgoing):
         m = Module()
         self._enter(m, self.ended.writes & self.ended.last & ~self.ended.promote)
         self._order(m)
-        self._queue(m, (self.on_way[-3], self.on_way[-1]), lambda row: C(1, 1), self.arrived)
+        ahead = self.on_way[-3]
+        self._queue(m, ahead.valid, ahead.error == Error.NONE, self.on_way[-1], self.arrived)
         return m
 
     def _order(self, m: Module) -> None:

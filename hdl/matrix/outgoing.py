@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from amaranth import Module, Mux, Signal, Value
@@ -12,7 +12,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.copies import copied
-from hdl.cores.words import named
 from hdl.mac.ports import Error
 from hdl.matrix.initial import array_operation_layout
 from hdl.matrix.lane import taken_layout
@@ -20,12 +19,14 @@ from hdl.matrix.parameters import MatrixParameters
 from hdl.matrix.ports import matrix_result_layout, result_width
 from hdl.queue import Queue, Ring
 
-__all__ = ["ANSWER", "WAY", "Outgoing"]
+__all__ = ["ANSWER", "GROUP", "WAY", "Outgoing"]
 
 #: Cycles from the order to take a tile until its first row has arrived: group, lane, chain.
 WAY = 3
 #: The fields of a row of results that do not come through the chains.
 ANSWER = ("error", "register", "row", "last_row")
+#: Columns, or promotion units, of a branch of the trees that tell them what comes.
+GROUP = 4
 
 
 class Column(Ring):
@@ -86,8 +87,9 @@ class Outgoing(wiring.Component):
     left, spare, removed : Signal
         State that proofs refer to: results of the last tile that have not left the chains yet; places of `lines` less
         the rows under way to them; whether a row left `lines` in the cycle before, whose place is not counted yet.
-    comes, is_sound : Signal
-        State that proofs refer to: whether a row comes in the next cycle, and whether that is no refusal.
+    comes, is_sound : list of Signal
+        State that proofs refer to, for each group of columns: whether a row comes in the next cycle, and whether that
+        is no refusal.
     """
 
     def __init__(
@@ -111,7 +113,8 @@ class Outgoing(wiring.Component):
         self.columns = [Column(width, parameters.places) for _ in range(parameters.columns)]
         self.left, self.spare = Signal(range(length)), Signal(range(parameters.places + 1), init=parameters.places)
         self.removed = Signal()
-        self.comes, self.is_sound = Signal(name="row_comes"), Signal(name="row_is_sound", reset_less=True)
+        self.comes: list[Signal] = []
+        self.is_sound: list[Signal] = []
 
     def _enter(self, m: Module, ends: Value) -> None:
         """Queue a tile that ends, or a refusal."""
@@ -145,38 +148,42 @@ class Outgoing(wiring.Component):
         ]
         return takes
 
-    def _queue(
-        self, m: Module, rows: Sequence[Any], completes: Callable[[Any], Value], results: Sequence[Value]
-    ) -> None:
+    def _queue(self, m: Module, completes: Value, is_sound: Value, row: Any, results: Sequence[Value]) -> None:
         """Queue a row of results, and offer the first row; a refusal has none.
 
         Parameters
         ----------
-        rows : sequence
-            What arrives two cycles ahead, and in this one.
-        completes : function
-            Returns whether one of them completes a row.
+        completes, is_sound : Value
+            Whether what arrives two cycles later completes a row, and whether that is no refusal.
+        row : data.View
+            What arrives in this cycle.
         results : sequence of Value
             The result of each column in this cycle.
         """
-        lines, (ahead, row), payload = self.lines, rows, self.o.payload
+        lines, payload, enters = self.lines, self.o.payload, Signal(name="row_enters")
         width, kind = self.parameters.formats.accumulator_width, self.parameters.multiplier
-        m.d.sync += [self.comes.eq(ahead.valid & completes(ahead)), self.is_sound.eq(ahead.error == Error.NONE)]
-        removes = named(m, "row_leaves", self.o.ready & lines.r_rdy)
+        for group in range(0, len(self.columns), GROUP):
+            self.comes.append(copied(m, f"row_comes_{group}", completes, kind, resets=True))
+            self.is_sound.append(copied(m, f"row_is_sound_{group}", is_sound, kind))
         for number, (column, result) in enumerate(zip(self.columns, results, strict=True)):
             m.submodules[f"column_{number}"] = column
+            group = number // GROUP
+            # Both are far from the columns, and the receiver decides late: each gets there without logic on its way.
+            is_ready = copied(m, f"is_ready_{number}", self.o.ready, kind, resets=True)
+            has_row = copied(m, f"has_row_{number}", lines.r_rdy, kind, resets=True)
             m.d.comb += [
                 column.w_data.eq(result),
-                column.has_result.eq(copied(m, f"has_result_{number}", self.is_sound, kind)),
-                column.w_en.eq(copied(m, f"comes_{number}", self.comes, kind, resets=True)),
-                column.r_en.eq(copied(m, f"left_{number}", removes, kind, resets=True)),
+                column.has_result.eq(copied(m, f"has_result_{number}", self.is_sound[group], kind)),
+                column.w_en.eq(copied(m, f"comes_{number}", self.comes[group], kind, resets=True)),
+                column.r_en.eq(is_ready & has_row),
                 payload.result[number].eq(column.r_data[:width]),
             ]
             if self.parameters.flags:
                 m.d.comb += payload.flags[number].eq(column.r_data[width:])
+        m.d.sync += enters.eq(self.comes[0])
         m.d.comb += [
             *(lines.w_data[name].eq(row[name]) for name in ANSWER),
-            lines.w_en.eq(row.valid & completes(row)),
+            lines.w_en.eq(enters),
             *(payload[name].eq(lines.r_data[name]) for name in ANSWER),
             self.o.valid.eq(lines.r_rdy),
             lines.r_en.eq(self.o.ready),

@@ -7,9 +7,10 @@ from __future__ import annotations
 from amaranth import Module, Mux, Signal
 from amaranth.lib import data
 
+from hdl.cores.copies import copied
 from hdl.cores.words import select_width
 from hdl.mac.ports import Error, rounding_fields
-from hdl.matrix.outgoing import WAY, Outgoing
+from hdl.matrix.outgoing import GROUP, WAY, Outgoing
 from hdl.matrix.parameters import PROMOTION_DELAY, MatrixParameters
 from hdl.matrix.promotion import Promotion, promotion_layout
 
@@ -40,6 +41,13 @@ class PromotingDrain(Outgoing):
         was taken then, so that it may not be enough now.
     on_way : list of Signal
         State that proofs refer to: for each cycle of the way, what arrives at its end.
+    order : Signal
+        State that proofs refer to: the order to promote what arrives from the chains in the next cycle.
+    orders : list of Signal
+        State that proofs refer to: for each group of promotion units, the order to promote what arrives in this cycle.
+    completes, is_no_refusal : Signal
+        State that proofs refer to: whether what arrives at the queue of rows two cycles later completes a row, and
+        whether that is no refusal.
     """
 
     def __init__(self, parameters: MatrixParameters) -> None:
@@ -58,6 +66,8 @@ class PromotingDrain(Outgoing):
         # The last one is the rank that collects the totals of a row.
         self.on_way += [Signal(leaving, name=f"on_way_{WAY + cycle}") for cycle in range(PROMOTION_DELAY + 1)]
         self.promotions = [Promotion(parameters) for _ in range(self._units)]
+        self.order, self.orders = Signal(order), list[Signal]()
+        self.completes, self.is_no_refusal = Signal(name="row_completes"), Signal(reset_less=True)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -118,20 +128,21 @@ class PromotingDrain(Outgoing):
             m.d.sync += now.row.eq(Mux(takes, 0, now.row + now.is_end))
 
     def _promote(self, m: Module) -> None:
-        """Promote the partial sums at the ends of the chains."""
-        parameters, at = self.parameters, self.on_way[WAY - 1]
+        """Promote the partial sums at the ends of the chains. Their orders, which have a long way, are made ahead."""
+        parameters, behind, order = self.parameters, self.on_way[WAY - 3], self.order
         names = ("format", "accumulator_format", "fresh", *rounding_fields(parameters))
-        row = at.row * parameters.sharing_columns if parameters.rows > 1 else 0
+        row = behind.row * parameters.sharing_columns if parameters.rows > 1 else 0
         shift = promotion_layout(parameters)["place"].width - parameters.register_width
+        m.d.sync += [order[name].eq(behind[name]) for name in names]
+        m.d.sync += [
+            order.writes.eq(behind.valid & (behind.error == Error.NONE)),
+            order.place.eq((behind.register << shift) + row + behind.column),
+        ]
         for number, promotion in enumerate(self.promotions):
             m.submodules[f"promotion_{number}"] = promotion
-            order = promotion.order
-            m.d.comb += [order[name].eq(at[name]) for name in names]
-            m.d.comb += [
-                order.writes.eq(at.valid & (at.error == Error.NONE)),
-                promotion.partial.eq(self.arrived[number]),
-                order.place.eq((at.register << shift) + row + at.column),
-            ]
+            if number % GROUP == 0:
+                self.orders.append(copied(m, f"order_{number}", order, parameters.multiplier, resets=True))
+            m.d.comb += [promotion.order.eq(self.orders[-1]), promotion.partial.eq(self.arrived[number])]
 
     def _collect(self, m: Module) -> None:
         """Queue a row when the total of its last column arrives: the other columns come first."""
@@ -143,5 +154,10 @@ class PromotingDrain(Outgoing):
                 collected = Signal(len(total), name=f"total_{column}", reset_less=True)
                 m.d.sync += collected.eq(total)
                 totals[column] = total = collected
-        rows, results = (self.on_way[-3], self.on_way[-1]), [totals[column] for column in sorted(totals)]
-        self._queue(m, rows, lambda row: row.gives & row.is_end, results)
+        ahead = self.on_way[-4]
+        m.d.sync += [
+            self.completes.eq(ahead.valid & ahead.gives & ahead.is_end),
+            self.is_no_refusal.eq(ahead.error == Error.NONE),
+        ]
+        results = [totals[column] for column in sorted(totals)]
+        self._queue(m, self.completes, self.is_no_refusal, self.on_way[-1], results)

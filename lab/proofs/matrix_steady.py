@@ -35,6 +35,7 @@ from hdl.cores.operand import split_code
 from hdl.cores.words import named, record
 from hdl.mac.inner import OPERAND
 from hdl.matrix.matrix_mac import MatrixMac
+from hdl.matrix.outgoing import WAY
 from hdl.matrix.ports import matrix_beat_layout, matrix_result_layout
 from lab.proofs.along_model.induction import MOST, induction
 from lab.proofs.along_model.opened import SeenMemory
@@ -386,6 +387,11 @@ def _sums(m: Module, seen: _Seen) -> Iterator[Condition]:
     yield "places", (used == parameters.places) & (drain.spare <= parameters.places)
     yield "sums left", drain.left < length
     yield "chains are free", drain.is_free == (drain.left == 0)
+    for number, order in enumerate([drain.order, *drain.orders]):
+        at = way[WAY - 1 if number else WAY - 2]
+        place = (at.register * (1 << (length - 1).bit_length())) + _number(seen, at)
+        yield f"order {number} writes", order.writes == (at.valid & ~Cat(at.error).any())
+        yield f"order {number} has a place", ~order.writes | (order.place == place)
     yield "has places", ~drain.has_places | drain.took | (drain.spare >= parameters.rows)
     goes_on = newest.valid & ~newest.last_row & (_number(seen, newest) == length - 1 - drain.left)
     yield "chunk goes on", (drain.left == 0) | goes_on
@@ -452,15 +458,20 @@ def _rows(m: Module, seen: _Seen) -> Iterator[Condition]:
 def _columns(seen: _Seen) -> Iterator[Condition]:
     """The queue of each column is in step with the rows."""
     drain = seen.drain
-    lines, (ahead, row) = drain.lines, drain.on_way[-2:]
-    completes = ahead.valid & (ahead.gives & ahead.is_end if seen.shares else C(1, 1))
-    yield "row announced", drain.comes == completes
-    yield "refusal announced", ~ahead.valid | (drain.is_sound != Cat(ahead.error).any())
+    lines, way = drain.lines, drain.on_way
+    completes = [each.valid & (each.gives & each.is_end if seen.shares else C(1, 1)) for each in way]
+    announced = [(-2, *pair) for pair in zip(drain.comes, drain.is_sound, strict=True)]
+    if seen.shares:
+        announced.append((-3, drain.completes, drain.is_no_refusal))
+    for number, (place, comes, is_sound) in enumerate(announced):
+        yield f"row announced {number}", comes == completes[place]
+        yield f"refusal announced {number}", ~way[place].valid | (is_sound != Cat(way[place].error).any())
+    yield "row arrives", lines.w_en == completes[-1]
     for number, column in enumerate(drain.columns):
         first = (column.consume + column.r_en)[: len(lines.consume)]
         same_places = (column.produce == lines.produce) & (first == lines.consume)
         yield f"column {number} in step", same_places & (column.w_en == lines.w_en)
-        yield f"refusal in column {number}", ~row.valid | (column.has_result != Cat(row.error).any())
+        yield f"refusal in column {number}", ~way[-1].valid | (column.has_result != Cat(way[-1].error).any())
 
 
 def _queues(seen: _Seen, offers: Value) -> Iterator[Condition]:
