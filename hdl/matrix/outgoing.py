@@ -113,8 +113,9 @@ class Outgoing(wiring.Component):
         self.columns = [Column(width, parameters.places) for _ in range(parameters.columns)]
         self.left, self.spare = Signal(range(length)), Signal(range(parameters.places + 1), init=parameters.places)
         self.removed = Signal()
-        self.comes: list[Signal] = []
-        self.is_sound: list[Signal] = []
+        groups = range(-(-parameters.columns // GROUP))
+        self.comes = [Signal(name=f"row_comes_{group}") for group in groups]
+        self.is_sound = [Signal(name=f"row_is_sound_{group}") for group in groups]
 
     def _enter(self, m: Module, ends: Value) -> None:
         """Queue a tile that ends, or a refusal."""
@@ -162,9 +163,11 @@ class Outgoing(wiring.Component):
         """
         lines, payload, enters = self.lines, self.o.payload, Signal(name="row_enters")
         width, kind = self.parameters.formats.accumulator_width, self.parameters.multiplier
-        for group in range(0, len(self.columns), GROUP):
-            self.comes.append(copied(m, f"row_comes_{group}", completes, kind, resets=True))
-            self.is_sound.append(copied(m, f"row_is_sound_{group}", is_sound, kind))
+        for group, (comes, sound) in enumerate(zip(self.comes, self.is_sound, strict=True)):
+            m.d.comb += [
+                comes.eq(copied(m, f"group_{group}_comes", completes, kind, resets=True)),
+                sound.eq(copied(m, f"group_{group}_is_sound", is_sound, kind)),
+            ]
         for number, (column, result) in enumerate(zip(self.columns, results, strict=True)):
             m.submodules[f"column_{number}"] = column
             group = number // GROUP

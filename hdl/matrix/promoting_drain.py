@@ -66,7 +66,8 @@ class PromotingDrain(Outgoing):
         # The last one is the rank that collects the totals of a row.
         self.on_way += [Signal(leaving, name=f"on_way_{WAY + cycle}") for cycle in range(PROMOTION_DELAY + 1)]
         self.promotions = [Promotion(parameters) for _ in range(self._units)]
-        self.order, self.orders = Signal(order), list[Signal]()
+        self.order = Signal(order)
+        self.orders = [Signal(order, name=f"order_{group}") for group in range(-(-self._units // GROUP))]
         self.completes, self.is_no_refusal = Signal(name="row_completes"), Signal(reset_less=True)
 
     def elaborate(self, platform: object) -> Module:
@@ -138,11 +139,11 @@ class PromotingDrain(Outgoing):
             order.writes.eq(behind.valid & (behind.error == Error.NONE)),
             order.place.eq((behind.register << shift) + row + behind.column),
         ]
+        for group, its in enumerate(self.orders):
+            m.d.comb += its.eq(copied(m, f"group_{group}_order", order, parameters.multiplier, resets=True))
         for number, promotion in enumerate(self.promotions):
             m.submodules[f"promotion_{number}"] = promotion
-            if number % GROUP == 0:
-                self.orders.append(copied(m, f"order_{number}", order, parameters.multiplier, resets=True))
-            m.d.comb += [promotion.order.eq(self.orders[-1]), promotion.partial.eq(self.arrived[number])]
+            m.d.comb += [promotion.order.eq(self.orders[number // GROUP]), promotion.partial.eq(self.arrived[number])]
 
     def _collect(self, m: Module) -> None:
         """Queue a row when the total of its last column arrives: the other columns come first."""
