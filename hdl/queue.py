@@ -54,8 +54,8 @@ class Ring(wiring.Component):
         self.storage = Memory(shape=Shape.cast(shape).width, depth=depth, init=[])
         self.writing, self.reading = self.storage.write_port(), self.storage.read_port(domain="comb")
 
-    def _hold(self, m: Module, word: Any, reads: Value, first: Value) -> None:
-        """Write a word where `w_en` says so, offer the one at `first`, and remove one where `reads` says so."""
+    def _hold(self, m: Module, word: Any, first: Value) -> None:
+        """Write a word where `w_en` says so, and offer the one at `first`; to remove one is left to the subclass."""
         m.submodules.storage = self.storage
         m.d.comb += [
             self.writing.addr.eq(self.produce),
@@ -66,8 +66,6 @@ class Ring(wiring.Component):
         ]
         with m.If(self.w_en):
             m.d.sync += self.produce.eq(self.produce + 1)
-        with m.If(reads):
-            m.d.sync += self.consume.eq(self.consume + 1)
 
 
 class Queue(Ring):
@@ -94,7 +92,9 @@ class Queue(Ring):
         m = Module()
         writes, reads = self.w_en, Signal()
         m.d.comb += [self.r_rdy.eq(self.has_word), reads.eq(self.r_en & self.r_rdy)]
-        self._hold(m, self.w_data, reads, self.consume)
+        self._hold(m, self.w_data, self.consume)
+        with m.If(reads):
+            m.d.sync += self.consume.eq(self.consume + 1)
         change = Cat(C(1, 1), ~writes).as_signed()  # 1 or -1
         # Whether a word is removed is known late, and only enables the register.
         with m.If(reads ^ writes):

@@ -41,15 +41,23 @@ class Column(Ring):
         As of `Ring`.
     has_result : in
         The row is not a refusal, which has zeros.
+
+    Attributes
+    ----------
+    following : Signal
+        State that proofs refer to: the position behind `consume`, so that `r_en` only chooses between two.
     """
 
     def __init__(self, width: int, depth: int) -> None:
         super().__init__(width, depth, has_result=In(1))
+        self.following = Signal(range(depth), init=1)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        word = self.w_data & self.has_result.replicate(len(self.w_data))
-        self._hold(m, word, self.r_en, self.consume + self.r_en)
+        first = Signal(self.consume.shape())
+        self._hold(m, self.w_data & self.has_result.replicate(len(self.w_data)), first)
+        m.d.comb += first.eq(Mux(self.r_en, self.following, self.consume))
+        m.d.sync += [self.consume.eq(first), self.following.eq(first + 1)]
         return m
 
 

@@ -468,7 +468,9 @@ def _columns(seen: _Seen) -> Iterator[Condition]:
         yield f"refusal announced {number}", ~way[place].valid | (is_sound != Cat(way[place].error).any())
     yield "row arrives", lines.w_en == completes[-1]
     for number, column in enumerate(drain.columns):
-        first = (column.consume + column.r_en)[: len(lines.consume)]
+        following = (column.consume + 1)[: len(lines.consume)]
+        first = Mux(column.r_en, following, column.consume)
+        yield f"column {number} goes on", column.following == following
         same_places = (column.produce == lines.produce) & (first == lines.consume)
         yield f"column {number} in step", same_places & (column.w_en == lines.w_en)
         yield f"refusal in column {number}", ~way[-1].valid | (column.has_result != Cat(way[-1].error).any())
