@@ -50,9 +50,9 @@ __all__ = ["SteadyMatrix", "matrix_proofs"]
 _SIZES = (
     (2, 2, (0, 1, 2), False),
     (3, 1, (0,), False),
-    (1, 1, (2,), False),
+    (1, 5, (2,), False),
     (2, 2, (1, 2), False),
-    (2, 1, (1,), False),
+    (7, 5, (1,), False),
     (2, 2, (0, 1, 2), True),
     (1, 1, (2,), True),
 )
