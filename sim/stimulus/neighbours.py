@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from golden import FP32, Flag, FloatFormat, dot, encode
+from golden.formats import HALF_FORMATS
 from sim.scenario import Scenario
 from sim.stimulus.directed import near_limits
 from sim.stimulus.mac_coverage import accumulator_of
@@ -98,7 +99,7 @@ def _segments(operand: FloatFormat, index: int, level: int) -> list[list[tuple[s
     """Return lists of equally long reductions, of a few products and a zero, with the names of their bins."""
     return [
         [(name, Segment(index, level, [*a, 0], [*b, operand.one], chunk=0)) for name, a, b in found]
-        for found in (_products(operand, level), _cancellations(operand, level), _classes(operand, level))
+        for found in (made(operand, level) for made in (_products, _cancellations, _classes, _carries))
     ]
 
 
@@ -127,6 +128,50 @@ def _classes(operand: FloatFormat, level: int) -> list[_Products]:
         for step in (*steps, (nan, one, one), (nan, infinity, one))
         for accumulator, a, b in (first, step)
     ]
+
+
+@cache
+def _carries(operand: FloatFormat, level: int) -> list[_Products]:
+    """Return sums that round up to a power of two, at the largest exponent of this accumulator and of others.
+
+    ::
+
+        1.11...11 * 2^e   + half an ulp  ->  2^(e + 1), or an infinity   - infinity  ->  that, or NaN
+        a few products      a product                                    a product
+
+    Where a lane takes one format's largest exponent for another's, its sum overflows too early, or is no infinity.
+    """
+    accumulator, head = accumulator_of(level, operand), f"{NEIGHBOURS}/{operand}/level_{level}/carries_from_exponent"
+    size, bits, found = operand.precision, accumulator.precision, list[_Products]()
+    for field in sorted({fmt.max_finite_field for fmt in (*HALF_FORMATS, FP32)}):
+        exponent = field - accumulator.bias
+        if field > accumulator.max_finite_field or exponent > 2 * operand.emax or exponent - bits < 2 * operand.emin:
+            continue
+        ones = [(1 << size) - (1 << max(size - (bits - place), 0)) for place in range(0, bits, size)]
+        terms = [(part, exponent - number * size) for number, part in enumerate(ones)]
+        factors = [_factors(operand, *term) for term in (*terms, (1 << size - 1, exponent - bits))]
+        for minus in (0, operand.sign_mask):
+            a = [x | minus for x, _ in factors] + [operand.inf | operand.sign_mask ^ minus]
+            b = [y for _, y in factors] + [operand.one]
+            _overflows_at_its_largest_exponent(operand, level, a, b, is_largest=field == accumulator.max_finite_field)
+            found.append((f"{head}/{field}", a, b))
+    return found
+
+
+def _factors(operand: FloatFormat, significand: int, exponent: int) -> tuple[int, int]:
+    """Return a number with this significand and a power of two, whose product has this exponent."""
+    left, fraction = exponent // 2, significand - (1 << operand.fraction_bits)
+    x = from_parts(operand, 0, left + operand.bias, fraction)
+    return int(x), int(from_parts(operand, 0, exponent - left + operand.bias, 0))
+
+
+def _overflows_at_its_largest_exponent(
+    operand: FloatFormat, level: int, a: list[int], b: list[int], *, is_largest: bool
+) -> None:
+    codes = (np.array(each, np.uint16) for each in (a, b))
+    _, flags = dot(*codes, operand=operand, level=level, chunk=None, return_flags=True)
+    assert bool(flags & Flag.OVERFLOW) == bool(flags & Flag.INVALID) == is_largest, (operand, level, a, b)
+    assert flags & Flag.INEXACT, (operand, level, a, b)
 
 
 @cache

@@ -162,6 +162,7 @@ def test_long_chunk_is_told_from_one_more_one_less_and_one_without_an_upper_bit(
 def test_neighbours_must_meet_every_exponent_that_limits_a_shift() -> None:
     head = "neighbours/cbfloat16/level_2"
     names = {f"{head}/cancels", *(f"{head}/cancels_beyond_exponent/{field}" for field in range(1, 20))}
+    names |= {f"{head}/carries_from_exponent/{field}" for field in (30, 62)}
     names |= {f"{head}/cancels_after_exponent/{field}" for field in range(1, 26)}
     for larger, first in (("product", 1), ("accumulator", 2)):
         below = {f"{field}/{at}_eighths" for field in range(first, 8) for at in range(1, 5)}
