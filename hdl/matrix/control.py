@@ -71,8 +71,9 @@ class MatrixControl(wiring.Component):
         State that proofs refer to: the decoded beat to issue, and whether there is one.
     recent : list of Signal
         State that proofs refer to: for each tile, whether a product was issued to it one cycle ago, two cycles ago, ...
-    busy : Signal
-        State that proofs refer to: for each tile, whether any was. Then none may be issued to it in the next cycle.
+    closed : Signal
+        State that proofs refer to: for each tile, whether any was, or the next product ends a chunk while the results
+        from before are under way. Then none may be issued to it in the next cycle.
     load : Signal
         State that proofs refer to: there is no held beat, or it is issued. Decided a cycle ahead.
     groups : list of tuple
@@ -125,7 +126,7 @@ class MatrixControl(wiring.Component):
         )
         self.held, self.held_valid = Signal(self._decoded), Signal()
         tiles, cycles = range(parameters.registers), parameters.accumulate_latency - 2
-        self.recent, self.busy = [Signal(cycles, name=f"recent_{tile}") for tile in tiles], Signal(len(tiles))
+        self.recent, self.closed = [Signal(cycles, name=f"recent_{tile}") for tile in tiles], Signal(len(tiles))
         self.load = Signal(init=1)
         self.groups = [
             (name, range(len(getattr(self, name)))[start:][:GROUP])
@@ -140,7 +141,7 @@ class MatrixControl(wiring.Component):
             ]
             for name in self._operands
         }
-        self.pending = Signal(parameters.registers)
+        self.pending, self.will_pend = Signal(parameters.registers), Signal(parameters.registers)
         # Like the memory of the chunks, these have no reset.
         self.ending = [Signal(name=f"ending_{tile}", reset_less=True) for tile in tiles]
         self.length = Signal(parameters.chunk_bits, name="chunk_before", reset_less=True)
@@ -162,11 +163,9 @@ class MatrixControl(wiring.Component):
         with m.If(load):
             m.d.sync += held_valid.eq(self.i.valid)
             m.d.sync += held.eq(decoded)
-        is_same = named(m, "is_same", held.register == self.i.payload.register)
         m.d.comb += self.i.ready.eq(load)
         self._reserve(m, issued)
-        is_close = self._is_close(m, load, issued & held.is_sound, is_same)
-        must_wait = is_close | self._is_blocked(m, load, decoded, is_same)
+        must_wait = self._must_wait(m, decoded, issued & held.is_sound)
         m.d.sync += load.eq(~(Mux(load, self.i.valid, held_valid) & must_wait))
         self._issue(m, issued)
         return m
@@ -240,59 +239,44 @@ class MatrixControl(wiring.Component):
         else:
             taken = Cat((held.register == tile) & issued & held.gives_result for tile in tiles)
         freed = Cat((self.leaving_tile == tile) & self.leaving for tile in tiles)
+        m.d.comb += self.will_pend.eq((self.pending & ~freed) | taken)
         m.d.sync += [
             self.leaving.eq(self.freed),
             self.leaving_tile.eq(self.freed_tile),
-            self.pending.eq((self.pending & ~freed) | taken),
+            self.pending.eq(self.will_pend),
         ]
 
-    def _is_close(self, m: Module, load: Value, writes: Value, is_same: Value) -> Value:
-        """Return whether the beat that is held in the next cycle follows a product of its tile too closely."""
-        held = self.held
-        for tile, cycles in enumerate(self.recent):
-            here = named(m, f"writes_{tile}", writes & (held.register == tile))
-            m.d.sync += [cycles.eq(Cat(here, cycles)), self.busy[tile].eq(here | cycles[:-1].any())]
-        follows = (writes & is_same) | _bit_of(self.busy, self.i.payload.register)
-        return Mux(load, follows, _bit_of(self.busy, held.register))
+    def _must_wait(self, m: Module, decoded: Any, writes: Value) -> Value:
+        """Return whether the beat that is held in the next cycle must wait.
 
-    def _is_blocked(self, m: Module, load: Value, decoded: Any, is_same: Value) -> Value:
-        """Return whether the beat that is held in the next cycle waits for more than a product of its tile."""
-        parameters, held = self.parameters, self.held
+        A beat whose tile is that of the held one waits a cycle, which decides what else it waits for.
+        """
+        parameters, held, register = self.parameters, self.held, self.i.payload.register
+        writing, may_end = self.chunks.writing, C(0, 1)
         if parameters.shares_promotions:
-            return self._lacks_place_for_chunk(m, load, decoded, is_same)
-        # The held beat may be issued now, and its tile is not marked yet.
-        would_wait = _bit_of(self.pending, self.i.payload.register) | (self.held_valid & held.gives_result & is_same)
-        lacks_place = Mux(
-            load,
-            decoded.gives_result & would_wait,
-            held.gives_result & _bit_of(self.pending, held.register),
-        )
-        blocked: Value = named(m, "lacks_place", lacks_place)
-        if parameters.has_chunks:
-            before = self.at[parameters.returning_position - 1]
-            blocked |= before.promote
+            may_end = named(m, "any_may_end", self.chunk == 1)
+        for tile, (cycles, bit) in enumerate(zip(self.recent, self.ending, strict=True)):
+            here = named(m, f"writes_{tile}", writes & (held.register == tile))
+            closed = here | cycles[:-1].any()
+            m.d.sync += cycles.eq(Cat(here, cycles))
+            if parameters.shares_promotions:
+                is_its = writing.en & (writing.addr == tile)
+                ends = named(m, f"ends_{tile}", Mux(is_its, writing.data.is_last & writing.data.open, bit))
+                m.d.sync += bit.eq(ends)
+                closed |= self.will_pend[tile] & ends
+            m.d.sync += self.closed[tile].eq(closed)
+        offered = self.held_valid & (held.register == register)
+        offered |= _bit_of(self.closed, register) | (_bit_of(self.pending, register) & (decoded.gives_result | may_end))
+        remains = _bit_of(self.closed, held.register)
+        remains |= _bit_of(self.pending, held.register) & (held.gives_result | may_end)
+        must_wait: Value = named(m, "tile_must_wait", Mux(self.load, offered, remains))
+        if parameters.has_chunks and not parameters.shares_promotions:
+            must_wait |= self.at[parameters.returning_position - 1].promote
             if parameters.has_chains:
-                is_chain = Mux(load, decoded.is_chain, held.is_chain)
-                blocked |= is_chain & (self.others | self._offers_chunk)
+                is_chain = Mux(self.load, decoded.is_chain, held.is_chain)
+                must_wait |= is_chain & (self.others | self._offers_chunk)
                 self._settle(m)
-        return blocked
-
-    def _lacks_place_for_chunk(self, m: Module, load: Value, decoded: Any, is_same: Value) -> Value:
-        """Return whether the beat that is held in the next cycle may end a chunk, and the one before is still there."""
-        held, register, writing = self.held, self.i.payload.register, self.chunks.writing
-        for tile, bit in enumerate(self.ending):
-            with m.If(writing.en & (writing.addr == tile)):
-                m.d.sync += bit.eq(writing.data.is_last & writing.data.open)
-        may_end = named(m, "any_may_end", self.chunk == 1)
-        # A refused beat may be issued now, and its tile is not marked yet.
-        would_wait = _bit_of(self.pending, register) | (self.held_valid & ~held.is_sound & is_same)
-        lacks_place = Mux(
-            load,
-            (decoded.gives_result | may_end | _bit_of(Cat(self.ending), register)) & would_wait,
-            (held.gives_result | may_end | _bit_of(Cat(self.ending), held.register))
-            & _bit_of(self.pending, held.register),
-        )
-        return named(m, "lacks_place", lacks_place)
+        return must_wait
 
     @property
     def _offers_chunk(self) -> Value:

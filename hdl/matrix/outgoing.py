@@ -15,18 +15,16 @@ from hdl.cores.copies import copied
 from hdl.mac.ports import Error
 from hdl.matrix.initial import array_operation_layout
 from hdl.matrix.lane import taken_layout
-from hdl.matrix.parameters import MatrixParameters
+from hdl.matrix.parameters import GROUP, MatrixParameters
 from hdl.matrix.ports import matrix_result_layout, result_width
 from hdl.queue import Queue, Ring
 
-__all__ = ["ANSWER", "GROUP", "WAY", "Outgoing"]
+__all__ = ["ANSWER", "WAY", "Outgoing"]
 
 #: Cycles from the order to take a tile until its first row has arrived: group, lane, chain.
 WAY = 3
 #: The fields of a row of results that do not come through the chains.
 ANSWER = ("error", "register", "row", "last_row")
-#: Columns, or promotion units, of a branch of the trees that tell them what comes.
-GROUP = 4
 
 
 class Column(Ring):

@@ -10,8 +10,8 @@ from amaranth.lib import data
 from hdl.cores.copies import copied
 from hdl.cores.words import select_width
 from hdl.mac.ports import Error, rounding_fields
-from hdl.matrix.outgoing import GROUP, WAY, Outgoing
-from hdl.matrix.parameters import PROMOTION_DELAY, MatrixParameters
+from hdl.matrix.outgoing import WAY, Outgoing
+from hdl.matrix.parameters import GROUP, PROMOTION_DELAY, MatrixParameters
 from hdl.matrix.promotion import Promotion, promotion_layout
 
 __all__ = ["PromotingDrain"]

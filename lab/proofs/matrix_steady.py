@@ -280,7 +280,8 @@ def _waits(seen: _Seen) -> Iterator[Condition]:
     for tile, recent in enumerate(control.recent):
         places = range(1, latency - 1)
         there = Cat(seen.is_product(place) & (seen.at[place].register == tile) for place in places)
-        yield f"recent {tile}", (recent == there) & (control.busy[tile] == there.any())
+        ends = control.pending[tile] & control.ending[tile] if seen.shares else C(0, 1)
+        yield f"recent {tile}", (recent == there) & (control.closed[tile] == (there.any() | ends))
     # A refused beat as well.
     goes = seen.goes
     for place in range(1, latency):
