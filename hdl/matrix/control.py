@@ -239,9 +239,10 @@ class MatrixControl(wiring.Component):
         else:
             taken = Cat((held.register == tile) & issued & held.gives_result for tile in tiles)
         freed = Cat((self.leaving_tile == tile) & self.leaving for tile in tiles)
-        m.d.comb += self.will_pend.eq((self.pending & ~freed) | taken)
+        # The way out, which is far away, has the same register.
+        leaving = copied(m, "freed_before", self.freed, parameters.multiplier, resets=True)
+        m.d.comb += [self.leaving.eq(leaving), self.will_pend.eq((self.pending & ~freed) | taken)]
         m.d.sync += [
-            self.leaving.eq(self.freed),
             self.leaving_tile.eq(self.freed_tile),
             self.pending.eq(self.will_pend),
         ]

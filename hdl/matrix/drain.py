@@ -52,7 +52,7 @@ class Drain(Outgoing):
     def _order(self, m: Module) -> None:
         """Take the next tile when the rows of the one before have moved on; a refusal has one row."""
         head, left, rows, now = self.head, self.left, self.parameters.rows, self.on_way[0]
-        takes = self._take(m, self.head_valid & (left == 0) & (self.spare >= rows), rows)
+        takes = self._take(m, left == 0, rows)
         with m.If(takes):
             m.d.sync += [left.eq(Mux(head.is_refused, 0, rows - 1)), now.error.eq(head.error)]
             m.d.sync += now.register.eq(head.register)

@@ -93,6 +93,9 @@ class Outgoing(wiring.Component):
     left, spare, removed : Signal
         State that proofs refer to: results of the last tile that have not left the chains yet; places of `lines` less
         the rows under way to them; whether a row left `lines` in the cycle before, whose place is not counted yet.
+    took, has_places, has_more : Signal
+        State that proofs refer to: whether a tile was taken in the cycle before; whether `spare` was enough then for
+        all rows of a tile, or of two.
     comes, is_sound : list of Signal
         State that proofs refer to, for each group of columns: whether a row comes in the next cycle, and whether that
         is no refusal.
@@ -118,7 +121,7 @@ class Outgoing(wiring.Component):
         width = result_width(parameters)
         self.columns = [Column(width, parameters.places) for _ in range(parameters.columns)]
         self.left, self.spare = Signal(range(length)), Signal(range(parameters.places + 1), init=parameters.places)
-        self.removed = Signal()
+        self.removed, self.took, self.has_places, self.has_more = Signal(), Signal(), Signal(), Signal()
         groups = range(-(-parameters.columns // GROUP))
         self.comes = [Signal(name=f"row_comes_{group}") for group in groups]
         self.is_sound = [Signal(name=f"row_is_sound_{group}") for group in groups]
@@ -135,12 +138,12 @@ class Outgoing(wiring.Component):
             tiles.w_en.eq(is_refused | ends),
         ]
 
-    def _take(self, m: Module, can_take: Value, coming: Value | int) -> Signal:
+    def _take(self, m: Module, is_free: Value, coming: Value | int) -> Signal:
         """Take the first of the tiles, or none, and keep places for the rows that will come; return whether it does."""
-        tiles, head = self.tiles, self.head
+        tiles, head, rows = self.tiles, self.head, self.parameters.rows
         takes, load = Signal(), Signal()
         m.d.comb += [
-            takes.eq(can_take),
+            takes.eq(self.head_valid & is_free & Mux(self.took, self.has_more, self.has_places)),
             load.eq(~self.head_valid | takes),
             tiles.r_en.eq(load),
             self.taken.takes.eq(takes),
@@ -152,6 +155,10 @@ class Outgoing(wiring.Component):
             # Whether the receiver takes a row is known late.
             self.removed.eq(self.lines.r_rdy & self.lines.r_en),
             self.spare.eq(self.spare - Mux(takes, Mux(head.is_refused, 1, coming), 0) + self.removed),
+            # Compared before the last tile's rows are subtracted: if there was one, there must be places for both.
+            self.took.eq(takes),
+            self.has_places.eq(self.spare >= rows),
+            self.has_more.eq(self.spare >= 2 * rows),
         ]
         return takes
 

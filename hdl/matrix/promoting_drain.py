@@ -36,9 +36,8 @@ class PromotingDrain(Outgoing):
 
     Attributes
     ----------
-    is_free, has_places, took : Signal
-        State that proofs refer to: whether `left` is 0; whether `spare` was enough in the cycle before; whether a chunk
-        was taken then, so that it may not be enough now.
+    is_free : Signal
+        State that proofs refer to: whether `left` is 0.
     on_way : list of Signal
         State that proofs refer to: for each cycle of the way, what arrives at its end.
     order : Signal
@@ -56,7 +55,7 @@ class PromotingDrain(Outgoing):
         order = promotion_layout(parameters)
         step = {name: order[name].shape for name in ("format", "accumulator_format", *rounding_fields(parameters))}
         super().__init__(parameters, parameters.lanes, self._units, self._length, last=1, fresh=1, **step)
-        self.took, self.has_places, self.is_free = Signal(), Signal(), Signal(init=1)
+        self.is_free = Signal(init=1)
         row = {
             "valid": 1, "gives": 1, "is_end": 1, "column": select_width(parameters.sharing_columns),
             **self.answer,
@@ -92,12 +91,8 @@ class PromotingDrain(Outgoing):
     def _order(self, m: Module) -> None:
         """Take the next chunk when the partial sums of the one before have moved on; a refusal has one row."""
         head, left, rows, now = self.head, self.left, self.parameters.rows, self.on_way[0]
-        takes = self._take(m, self.head_valid & self.is_free & self.has_places & ~self.took, Mux(head.last, rows, 0))
-        m.d.sync += [
-            self.took.eq(takes),
-            self.has_places.eq(self.spare >= rows),
-            self.is_free.eq(Mux(takes, head.is_refused | (self._length == 1), left <= 1)),
-        ]
+        takes = self._take(m, self.is_free, Mux(head.last, rows, 0))
+        m.d.sync += self.is_free.eq(Mux(takes, head.is_refused | (self._length == 1), left <= 1))
         with m.If(takes):
             m.d.sync += left.eq(Mux(head.is_refused, 0, self._length - 1))
             m.d.sync += [now[name].eq(head[name]) for name in head.shape().members if name in now.shape().members]

@@ -393,7 +393,6 @@ def _sums(m: Module, seen: _Seen) -> Iterator[Condition]:
         place = (at.register * (1 << (length - 1).bit_length())) + _number(seen, at)
         yield f"order {number} writes", order.writes == (at.valid & ~Cat(at.error).any())
         yield f"order {number} has a place", ~order.writes | (order.place == place)
-    yield "has places", ~drain.has_places | drain.took | (drain.spare >= parameters.rows)
     goes_on = newest.valid & ~newest.last_row & (_number(seen, newest) == length - 1 - drain.left)
     yield "chunk goes on", (drain.left == 0) | goes_on
     yield "chunk ends", ~newest.valid | (newest.last_row == (drain.left == 0))
@@ -426,6 +425,9 @@ def _totals(seen: _Seen) -> Iterator[Condition]:
 
 def _rows(m: Module, seen: _Seen) -> Iterator[Condition]:
     """Every row on its way has a place, and follows the one before it."""
+    is_enough = seen.drain.spare >= seen.parameters.rows
+    yield "has places", ~seen.drain.has_places | seen.drain.took | is_enough
+    yield "has more places", ~seen.drain.has_more | is_enough
     if seen.shares:
         yield from _sums(m, seen)
         return
