@@ -36,7 +36,8 @@ class MatrixControl(wiring.Component):
     - a product of its tile was issued less than `accumulate_latency` cycles ago;
     - it has level 0, and a promotion may have yet to write its tile;
     - it loads initial values, and a promotion may have yet to write its tile;
-    - it gives a result, and the results of its tile from before still await their way out.
+    - it gives a result, and the results of its tile from before still await their way out;
+    - the beat before it has the same tile: then it is decided a cycle later what else it waits for.
 
     Nothing stalls after its issue: each tile has a place for its results in every lane.
 
