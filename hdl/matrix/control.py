@@ -37,7 +37,7 @@ class MatrixControl(wiring.Component):
     - it has level 0, and a promotion may have yet to write its tile;
     - it loads initial values, and a promotion may have yet to write its tile;
     - it gives a result, and the results of its tile from before still await their way out;
-    - the beat before it has the same tile: then it is decided a cycle later what else it waits for.
+    - the beat before it has the same tile: one cycle, in which the other conditions are decided.
 
     Nothing stalls after its issue: each tile has a place for its results in every lane.
 
@@ -251,7 +251,7 @@ class MatrixControl(wiring.Component):
     def _must_wait(self, m: Module, decoded: Any, writes: Value) -> Value:
         """Return whether the beat that is held in the next cycle must wait.
 
-        A beat whose tile is that of the held one waits a cycle, which decides what else it waits for.
+        If the held beat has the same tile, the offered one waits a cycle. Whether it waits longer is decided then.
         """
         parameters, held, register = self.parameters, self.held, self.i.payload.register
         writing, may_end = self.chunks.writing, C(0, 1)

@@ -148,8 +148,9 @@ def _carries(operand: FloatFormat, level: int) -> list[_Products]:
         if field > accumulator.max_finite_field or exponent > 2 * operand.emax or exponent - bits < 2 * operand.emin:
             continue
         ones = [(1 << size) - (1 << max(size - (bits - place), 0)) for place in range(0, bits, size)]
-        terms = [(part, exponent - number * size) for number, part in enumerate(ones)]
-        factors = [_factors(operand, *term) for term in (*terms, (1 << size - 1, exponent - bits))]
+        one = 1 << size - 1
+        factors = [_factors(operand, (part, one), exponent - number * size) for number, part in enumerate(ones)]
+        factors.append(_factors(operand, (one, one), exponent - bits))
         for minus in (0, operand.sign_mask):
             a = [x | minus for x, _ in factors] + [operand.inf | operand.sign_mask ^ minus]
             b = [y for _, y in factors] + [operand.one]
@@ -158,11 +159,13 @@ def _carries(operand: FloatFormat, level: int) -> list[_Products]:
     return found
 
 
-def _factors(operand: FloatFormat, significand: int, exponent: int) -> tuple[int, int]:
-    """Return a number with this significand and a power of two, whose product has this exponent."""
-    left, fraction = exponent // 2, significand - (1 << operand.fraction_bits)
-    x = from_parts(operand, 0, left + operand.bias, fraction)
-    return int(x), int(from_parts(operand, 0, exponent - left + operand.bias, 0))
+def _factors(operand: FloatFormat, significands: tuple[int, int], exponents: int) -> list[int]:
+    """Return normal numbers with these significands, and with exponents of this sum, as equal as possible."""
+    left = exponents // 2
+    return [
+        int(from_parts(operand, 0, exponent + operand.bias, significand - (1 << operand.fraction_bits)))
+        for significand, exponent in zip(significands, (left, exponents - left), strict=True)
+    ]
 
 
 def _overflows_at_its_largest_exponent(
@@ -223,12 +226,7 @@ def _just_below_normal(operand: FloatFormat) -> Iterator[_Products]:
                     break
             else:
                 raise AssertionError(f"{operand}: no {larger} {eighths} eighths below normal for field {field}")
-            exponents = operand.emin + field - 1
-            left = exponents // 2
-            factors = [
-                int(from_parts(operand, 0, exponent + operand.bias, part - top))
-                for part, exponent in ((x, left), (y, exponents - left))
-            ]
+            factors = _factors(operand, (x, y), operand.emin + field - 1)
             a = [int(from_parts(operand, 0, field, significand - top)), factors[0] | operand.sign_mask]
             _is_tiny_from_three_eighths(operand, sign, eighths, a, [operand.one, factors[1]])
             yield f"larger_{larger}/exponent_{field}/{eighths}_eighths", a, [operand.one, factors[1]]
