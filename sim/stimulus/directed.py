@@ -12,7 +12,7 @@ import numpy as np
 
 from golden import FP32, Flag, FloatFormat, dot, encode
 from sim.stimulus.mac_coverage import accumulator_of
-from sim.stimulus.operands import from_parts
+from sim.stimulus.operands import factors_of, from_parts
 from sim.stimulus.reductions import Segment
 
 __all__ = ["directed_segments", "near_limits", "required_directed"]
@@ -106,12 +106,7 @@ def _near_limits(operand: FloatFormat, rng: np.random.Generator) -> Iterator[tup
         kept = x * y - lowest >> bits
         accumulator = int(from_parts(operand, 0, field, kept - (1 << bits - 1)))
         # kept * 2**bits + lowest, with the exponent of the accumulator.
-        exponents = field - operand.bias - 1
-        left = int(np.clip(exponents // 2, operand.emin, operand.emax))
-        factors = []
-        for significand, exponent in ((x, left), (y, exponents - left)):
-            fraction = significand - (1 << bits - 1)
-            factors.append(int(from_parts(operand, 0, exponent + operand.bias, fraction)))
+        factors = factors_of(operand, (x, y), field - operand.bias - 1)
         for minus in (0, operand.sign_mask):
             yield field, [accumulator ^ minus, factors[0] ^ minus ^ operand.sign_mask], [operand.one, factors[1]]
 
@@ -133,11 +128,10 @@ def _tiny_differences(operand: FloatFormat) -> Iterator[tuple[str, list[int], li
         product      2 N - lost        N + lost      the product of significands is near 2
         accumulator  N                 2 N
     """
-    bits, fraction_bits = operand.precision, operand.fraction_bits
-    normal, half = operand.min_normal, (operand.emin + 1) // 2
+    bits, normal = operand.precision, operand.min_normal
     for larger, accumulator, exponent in (
         ("product", normal, operand.emin),
-        ("accumulator", normal + (1 << fraction_bits), operand.emin - 1),
+        ("accumulator", normal + (1 << operand.fraction_bits), operand.emin - 1),
     ):
         # Of the spacing of subnormals, in units of the product's lowest place.
         quarter = 1 << bits - 3 + operand.emin - exponent
@@ -152,10 +146,7 @@ def _tiny_differences(operand: FloatFormat) -> Iterator[tuple[str, list[int], li
             found.setdefault(f"{side}_{min(lost // quarter, 3)}_quarters", []).append((x, y))
         for name, pairs in sorted(found.items()):
             for significands in (pairs[0], pairs[len(pairs) // 2], pairs[-1]):
-                factors = [
-                    int(from_parts(operand, 0, part + operand.bias, significand - (1 << fraction_bits)))
-                    for significand, part in zip(significands, (half, exponent - half), strict=True)
-                ]
+                factors = factors_of(operand, significands, exponent)
                 for minus in (0, operand.sign_mask):
                     a = [accumulator ^ minus ^ operand.sign_mask, factors[0] ^ minus]
                     yield f"of_larger_{larger}_{name}", a, [operand.one, factors[1]]
@@ -177,11 +168,8 @@ def _near_limits_of_fp32(operand: FloatFormat, rng: np.random.Generator) -> Iter
 def _small_factors(operand: FloatFormat, exponent: int, rng: np.random.Generator) -> tuple[int, int]:
     """Return factors whose product has this exponent."""
     bits = operand.fraction_bits
-    left = exponent // 2
-    fractions = rng.integers(0, 1 << bits - 2, 2)
     # Both below 1.25: the product is below 2.
-    fields = (left + operand.bias, exponent - left + operand.bias)
-    x, y = (int(from_parts(operand, 0, field, part)) for field, part in zip(fields, fractions, strict=True))
+    x, y = factors_of(operand, (1 << bits) + rng.integers(0, 1 << bits - 2, 2), exponent)
     return x, y
 
 

@@ -254,20 +254,29 @@ class MatrixMaker(VectorMaker):
 
     def all_tiles_end(self) -> Scenario:
         """End all tiles in neighbouring cycles, several times, with refusals between them, while rows may not leave."""
+        rows, tiles = int(self.mac.rows), int(self.mac.registers)
 
         def chains() -> list[Chain]:
             made: list[Chain] = []
+            for index, level in self.kinds:
+                for _ in range(2 * tiles):
+                    made += [[self.segment(index, level, 1)], self._refusal()]
             for index, level in self.kinds * _TURNS:
                 length = int(self.rng.integers(1, 5))
-                made += [[self.segment(index, level, length)] for _ in range(self.mac.registers)]
-                made.append([self.segment(0, self._refused_level(), 1, error=UNSUPPORTED)])
+                made += [[self.segment(index, level, length)] for _ in range(tiles)]
+                made.append(self._refusal())
                 self.bins[f"all_tiles_end/level_{level}"] += 1
             return made
 
         scenario = self.make("all_tiles_end", chains)
+        # At first one row leaves at a time: then a refusal may leave one place too few for the tile behind it.
+        row_by_row = np.tile(np.arange(2 * rows + 8) == 0, len(self.kinds) * (rows + 1) * 2 * tiles)
         lengths = self.rng.integers(20, 120, 32)
-        scenario.takes = np.repeat(np.arange(32) % 2 == 0, lengths)
+        scenario.takes = np.concatenate([row_by_row, np.repeat(np.arange(32) % 2 == 0, lengths)])
         return scenario
+
+    def _refusal(self) -> Chain:
+        return [self.segment(0, self._refused_level(), 1, error=UNSUPPORTED)]
 
     def full_queue(self) -> Scenario:
         """Take nothing until every tile waits."""

@@ -14,7 +14,7 @@ from sim.scenario import Scenario
 from sim.stimulus.directed import near_limits
 from sim.stimulus.mac_coverage import accumulator_of
 from sim.stimulus.maker import Maker
-from sim.stimulus.operands import from_parts
+from sim.stimulus.operands import factors_of, from_parts
 from sim.stimulus.order import Beat
 from sim.stimulus.patterns import pattern
 from sim.stimulus.reductions import Chain, Segment
@@ -149,23 +149,14 @@ def _carries(operand: FloatFormat, level: int) -> list[_Products]:
             continue
         ones = [(1 << size) - (1 << max(size - (bits - place), 0)) for place in range(0, bits, size)]
         one = 1 << size - 1
-        factors = [_factors(operand, (part, one), exponent - number * size) for number, part in enumerate(ones)]
-        factors.append(_factors(operand, (one, one), exponent - bits))
+        factors = [factors_of(operand, (part, one), exponent - number * size) for number, part in enumerate(ones)]
+        factors.append(factors_of(operand, (one, one), exponent - bits))
         for minus in (0, operand.sign_mask):
             a = [x | minus for x, _ in factors] + [operand.inf | operand.sign_mask ^ minus]
             b = [y for _, y in factors] + [operand.one]
             _overflows_at_its_largest_exponent(operand, level, a, b, is_largest=field == accumulator.max_finite_field)
             found.append((f"{head}/{field}", a, b))
     return found
-
-
-def _factors(operand: FloatFormat, significands: tuple[int, int], exponents: int) -> list[int]:
-    """Return normal numbers with these significands, and with exponents of this sum, as equal as possible."""
-    left = exponents // 2
-    return [
-        int(from_parts(operand, 0, exponent + operand.bias, significand - (1 << operand.fraction_bits)))
-        for significand, exponent in zip(significands, (left, exponents - left), strict=True)
-    ]
 
 
 def _overflows_at_its_largest_exponent(
@@ -226,7 +217,7 @@ def _just_below_normal(operand: FloatFormat) -> Iterator[_Products]:
                     break
             else:
                 raise AssertionError(f"{operand}: no {larger} {eighths} eighths below normal for field {field}")
-            factors = _factors(operand, (x, y), operand.emin + field - 1)
+            factors = factors_of(operand, (x, y), operand.emin + field - 1)
             a = [int(from_parts(operand, 0, field, significand - top)), factors[0] | operand.sign_mask]
             _is_tiny_from_three_eighths(operand, sign, eighths, a, [operand.one, factors[1]])
             yield f"larger_{larger}/exponent_{field}/{eighths}_eighths", a, [operand.one, factors[1]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -15,6 +15,7 @@ __all__ = [
     "Codes",
     "boundary",
     "drawn_ahead",
+    "factors_of",
     "from_parts",
     "one_of_each_class",
     "random_codes",
@@ -47,6 +48,15 @@ def from_parts(fmt: FloatFormat, sign: Any, exponent_field: Any, fraction: Any) 
     parts = (np.asarray(part).astype(np.uint64) for part in (sign, exponent_field, fraction))
     signs, fields, fractions = parts
     return signs << np.uint64(fmt.width - 1) | fields << np.uint64(fmt.fraction_bits) | fractions
+
+
+def factors_of(fmt: FloatFormat, significands: Iterable[int], exponents: int) -> list[int]:
+    """Return two normal numbers with these significands, and with exponents of this sum, as equal as possible."""
+    left = exponents // 2
+    return [
+        int(from_parts(fmt, 0, exponent + fmt.bias, significand - (1 << fmt.fraction_bits)))
+        for significand, exponent in zip(significands, (left, exponents - left), strict=True)
+    ]
 
 
 @cache
