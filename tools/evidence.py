@@ -62,7 +62,7 @@ _COUNTED = {
     Means.SAMPLED: "vectors simulated",
     Means.REPLAYED: "products of training replayed",
     Means.SUITES: "comparisons with outside suites",
-    Means.FAULTS: "deliberate faults tried",
+    Means.FAULTS: "deliberate faults judged",
 }
 
 
@@ -149,4 +149,4 @@ def conclusion(records: Sequence[Record]) -> str:
     counts = {kind: sum(record.count for record in records if record.kind is kind) for kind in Means}
     wrong = sum(record.wrong for record in records)
     parts = [f"{said(count)} {_COUNTED[kind]}" for kind, count in counts.items() if count]
-    return f"{', '.join(parts)}: {wrong or 'none'} wrong"
+    return f"{', '.join(parts)}: {wrong or 'no'} wrong results"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -201,7 +202,8 @@ class Device:
     features: Features = field(init=False)
     memory: Region = field(init=False)
     _written: dict[str, int] = field(default_factory=dict)
-    _tag: int = 0
+    # Drivers that count from the same tag would take each other's results.
+    _tag: int = field(default_factory=lambda: secrets.randbelow(_TAGS))
     _is_unsure: bool = False
 
     def __post_init__(self) -> None:
@@ -254,7 +256,7 @@ class Device:
             sizes = (command.get(name, 0) for name in ("BATCHES", "M", "N"))
             result = self._result(note, 0 if command.get("K") else _CYCLES * prod(sizes))
         except BaseException:  # Ctrl-C, too: the engine must not write into memory that others take
-            with suppress(TransportError):  # the next command tries it again
+            with suppress(TransportError, EngineStuck):  # the next command tries it again
                 self._stop()
             raise
         if result["tag"] != self._tag:
@@ -268,6 +270,8 @@ class Device:
         """Write the registers that differ from those of the last command, and submit."""
         for register in _COMMAND:
             word = command.get(register.name, 0)
+            if word >> 32:
+                raise ValueError(f"a, b, initial: {register.name} would be {word:#x}, must fit the register's 32 bits")
             if self._written.pop(register.name, None) != word:  # unknown until the write is answered
                 self.transport.write(register.address, word)
             self._written[register.name] = word

@@ -15,7 +15,17 @@ from golden.flags import Flag
 from golden.formats import CBFLOAT16, FloatFormat, as_format
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import Rounding, as_rounding
-from hdl.engine.arguments import Operands, as_chunk, as_level, as_matrices, as_switch, as_totals, is_among, result_shape
+from hdl.engine.arguments import (
+    Operands,
+    as_chunk,
+    as_level,
+    as_matrices,
+    as_patience,
+    as_switch,
+    as_totals,
+    is_among,
+    result_shape,
+)
 from hdl.engine.conversion import to_values
 from hdl.engine.device import Device
 from hdl.engine.mapped import Mapped
@@ -29,6 +39,7 @@ from hdl.matrix_engine.matrix_engine import MatrixEngine
 __all__ = ["Engine"]
 
 _BAUD = 1_000_000
+_PATIENCE = 10.0
 
 
 class Engine:
@@ -50,6 +61,8 @@ class Engine:
 
     Raises
     ------
+    TypeError, ValueError
+        If an argument is wrong.
     TransportError
         If no engine answers.
 
@@ -64,9 +77,11 @@ class Engine:
 
     name = "engine"
 
-    def __init__(self, transport: Transport, *, patience: float = 10.0) -> None:
+    def __init__(self, transport: Transport, *, patience: float = _PATIENCE) -> None:
+        if isinstance(transport, str | Path):
+            raise TypeError(f"transport: got {transport!r}; Engine.serial and Engine.mapped take a name")
         self._transport = transport
-        self._device = Device(transport, patience)
+        self._device = Device(transport, as_patience(patience))
         self._lock = Lock()  # registers and memory hold one product
         self.flags = Flag(0)
 
@@ -79,6 +94,7 @@ class Engine:
         levels: Sequence[int] = (0, 1, 2),
         latency: int = 20,
         memory: int = 1 << 26,
+        patience: float = _PATIENCE,
         **parameters: Any,
     ) -> Engine:
         """Simulate an engine. The first time, compiling it takes a quarter of a minute for 4 x 4 lanes.
@@ -91,6 +107,8 @@ class Engine:
             Cycles from a request of the engine to the first answer of its memory.
         memory : int
             Bytes of memory.
+        patience : float
+            As of the class.
 
         Raises
         ------
@@ -106,10 +124,10 @@ class Engine:
         several = [operands] if isinstance(operands, FloatFormat | str) else operands
         formats = tuple(as_format(each, "operands") for each in several)
         unit = MatrixEngine(rows=rows, columns=columns, operands=formats, levels=levels, **parameters)
-        return cls(Simulation(unit, latency=latency, memory=memory))
+        return cls._over(Simulation(unit, latency=latency, memory=memory), patience)
 
     @classmethod
-    def serial(cls, port: str, *, baud: int = _BAUD, patience: float = 10.0) -> Engine:
+    def serial(cls, port: str, *, baud: int = _BAUD, patience: float = _PATIENCE) -> Engine:
         """Reach an engine over a UART bridge (`hdl.engine.frames`); needs pyserial, the extra ``serial``.
 
         Parameters
@@ -125,12 +143,12 @@ class Engine:
         ------
         ModuleNotFoundError
             Without pyserial.
-        ValueError
-            If `baud` is below 1.
+        TypeError, ValueError
+            If `port` is no name, or `baud` no int of at least 1.
         TransportError
-            If the port cannot be opened, or nothing answers there.
+            If the port cannot be opened, somebody else has it open, or nothing answers there.
         """
-        return cls(SerialBridge(open_port(port, baud), port), patience=patience)
+        return cls._over(SerialBridge(open_port(port, baud), port), patience)
 
     @classmethod
     def mapped(
@@ -141,7 +159,7 @@ class Engine:
         memory: tuple[int, int] = (0, 1 << 20),
         memory_path: str | Path | None = None,
         memory_offset: int | None = None,
-        patience: float = 10.0,
+        patience: float = _PATIENCE,
     ) -> Engine:
         """Reach an engine through a file that is mapped into memory: ``/dev/mem``, a UIO device, a PCIe BAR.
 
@@ -163,14 +181,25 @@ class Engine:
 
         Raises
         ------
-        ValueError
-            If `offset` is not a multiple of 4, or if `memory` or `memory_offset` is out of range.
+        TypeError, ValueError
+            If `offset` is not a multiple of 4, `memory` or `memory_offset` is out of range, or the memory overlaps the
+            registers.
         TransportError
             If a file cannot be mapped, or no engine answers.
         """
+        if not isinstance(memory, Sequence) or len(memory) != 2:
+            raise TypeError(f"memory: got {memory!r}, must be an address and a number of bytes")
         region = Region(*memory)
         transport = Mapped(path, memory=region, offset=offset, memory_path=memory_path, memory_offset=memory_offset)
-        return cls(transport, patience=patience)
+        return cls._over(transport, patience)
+
+    @classmethod
+    def _over(cls, transport: Transport, patience: float) -> Engine:
+        try:
+            return cls(transport, patience=patience)
+        except BaseException:  # whoever tries again finds the port free
+            transport.close()
+            raise
 
     def matmul(
         self,
@@ -231,7 +260,8 @@ class Engine:
         if mode not in features.roundings:
             allowed = ", ".join(map(str, features.roundings))
             raise ValueError(f"rounding: got {mode}, must be one of {allowed}, as the engine is built")
-        outer = Reduction.for_level(as_level(level, features), fmt).outer
+        level = as_level(level, features)
+        outer = Reduction.for_level(level, fmt).outer
         given = Operands(
             as_matrices(a, fmt, "a", transposed=as_switch(transpose_a, "transpose_a")),
             as_matrices(b, fmt, "b", transposed=as_switch(transpose_b, "transpose_b")),

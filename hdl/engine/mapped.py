@@ -8,7 +8,7 @@ import os
 import time
 from pathlib import Path
 
-from hdl.engine.transport import Region, TransportError, closed
+from hdl.engine.transport import Region, TransportError, at_least, closed
 from hdl.matrix_engine.registers import ADDRESS_BITS
 
 __all__ = ["Mapped"]
@@ -35,8 +35,8 @@ class Mapped:
 
     Raises
     ------
-    ValueError
-        If an argument is out of range.
+    TypeError, ValueError
+        If an argument is no int or out of range, or if the memory overlaps the registers.
     TransportError
         If a file cannot be mapped.
     """
@@ -50,21 +50,29 @@ class Mapped:
         memory_path: str | Path | None = None,
         memory_offset: int | None = None,
     ) -> None:
-        if offset < 0 or offset % 4:
+        if at_least(0, offset, "offset") % 4:
             raise ValueError(f"offset: got {offset}, must be a multiple of 4 from 0")
-        if memory.base < 0 or memory.size < 1:
-            raise ValueError(f"memory: got {tuple(memory)}, must be an address from 0 and a size from 1, in bytes")
-        if memory_offset is not None and memory_offset < 0:
-            raise ValueError(f"memory_offset: got {memory_offset}, must be at least 0")
+        at_least(0, memory.base, "memory, its address")
+        at_least(1, memory.size, "memory, its bytes")
+        begin = at_least(0, memory.base if memory_offset is None else memory_offset, "memory_offset")
         self.name, self.memory = f"mapped {path}", memory
-        begin = memory.base if memory_offset is None else memory_offset
         self._maps: list[mmap.mmap] = []
-        window, at = self._map(path, offset, _WINDOW)
+        window, at = self._map("path", path, offset, _WINDOW)
         # ctypes reads and writes the 32 bits of a register in one access.
         self._registers = (ctypes.c_uint32 * (_WINDOW // 4)).from_buffer(window, at)
-        self._memory, self._at = self._map(path if memory_path is None else memory_path, begin, memory.size)
+        argument, its_path = ("path", path) if memory_path is None else ("memory_path", memory_path)
+        try:
+            if its_path == path and begin < offset + _WINDOW and offset < begin + memory.size:
+                raise ValueError(
+                    f"memory: got {tuple(memory)}, at {begin:#x} in the file of the registers, must lie apart from "
+                    f"their {_WINDOW} bytes at {offset:#x}; memory_path and memory_offset say where it is"
+                )
+            self._memory, self._at = self._map(argument, its_path, begin, memory.size)
+        except BaseException:
+            self.close()
+            raise
 
-    def _map(self, path: str | Path, offset: int, size: int) -> tuple[mmap.mmap, int]:
+    def _map(self, argument: str, path: str | Path, offset: int, size: int) -> tuple[mmap.mmap, int]:
         """Map a part of a file; return the map, and where the part begins in it."""
         begin = offset - offset % mmap.ALLOCATIONGRANULARITY
         try:
@@ -73,9 +81,9 @@ class Mapped:
                 mapped = mmap.mmap(file, offset - begin + size, offset=begin)
             finally:
                 os.close(file)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError) as error:
             raise TransportError(
-                f"path: got {path}, of which {size} bytes from {offset:#x} on cannot be mapped: {error}"
+                f"{argument}: got {path}, of which {size} bytes from {offset:#x} on cannot be mapped: {error}"
             ) from None
         self._maps.append(mapped)
         return mapped, offset - begin

@@ -164,8 +164,11 @@ def _fitting(
         size = size._replace(products=size.products - size.products % unit)
     while True:
         is_cut = size.products < whole.products
-        parts = (sizes.carrying() if is_cut else sizes).parts(size)
-        if sum(parts) <= memory:
+        taken = sizes.carrying() if is_cut else sizes
+        parts = taken.parts(size)
+        # A register holds the bytes from one matrix of a batch to the next.
+        is_far = size.batches > 1 and max(taken.parts(size._replace(batches=1))) >> 32
+        if sum(parts) <= memory and not is_far:
             return size, parts
         can_cut = unit is not None and size.products > unit
         half = -(-size.products // 2)

@@ -239,7 +239,7 @@ class _Run:
             f"{name}_ADDRESS": at & _LOW,
             f"{name}_ADDRESS_HIGH": at >> _WORD_BITS,
             f"{name}_ROW_STRIDE": stride,
-            f"{name}_BATCH_STRIDE": rows * stride,
+            f"{name}_BATCH_STRIDE": rows * stride if command["BATCHES"] > 1 else 0,
         }
 
     def _write(self, at: int, array: NDArray[Any], stride: int) -> None:

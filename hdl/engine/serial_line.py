@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
 from hdl.engine.frames import HELLO_WORDS, MAGIC, MOST_WORDS, SILENCE, Operation, Status, check, request
-from hdl.engine.transport import Region, TransportError, closed
+from hdl.engine.transport import Region, TransportError, at_least, closed
 
 __all__ = ["Line", "SerialBridge", "open_port"]
 
@@ -53,13 +54,14 @@ def open_port(port: str, baud: int) -> Line:
     ------
     ModuleNotFoundError
         If pyserial is not installed.
-    ValueError
-        If `baud` is below 1.
+    TypeError, ValueError
+        If `port` is no name, or `baud` no int of at least 1.
     TransportError
-        If the port cannot be opened.
+        If the port cannot be opened, or somebody else has it open.
     """
-    if baud < 1:
-        raise ValueError(f"baud: got {baud}, must be at least 1")
+    if not isinstance(port, str):
+        raise TypeError(f"port: got {port!r}, must be the name of a serial port")
+    at_least(1, baud, "baud")
     try:
         import serial
     except ModuleNotFoundError:
@@ -67,8 +69,8 @@ def open_port(port: str, baud: int) -> Line:
             "Engine.serial needs pyserial: pip install 'cbfloat[serial]'", name="serial"
         ) from None
     try:
-        return serial.Serial(port, baud, timeout=_PATIENCE + _BITS * _LONGEST / baud)
-    except OSError as error:
+        return serial.Serial(port, baud, timeout=_PATIENCE + _BITS * _LONGEST / baud, exclusive=True)
+    except (OSError, OverflowError) as error:
         raise TransportError(f"port: got {port!r}, which cannot be opened: {error}") from None
 
 
@@ -89,11 +91,13 @@ class SerialBridge:
     def __init__(self, line: Line, name: str = "serial line") -> None:
         self.name, self._line = name, line
         self._is_closed, self._is_unsure, self._greeting = False, True, b""
-        self._synchronise()
-        magic, base, size = struct.unpack("<3I", self._greeting)
-        if magic != MAGIC:
-            raise TransportError(f"port: got {magic:#010x} from {name}, must be {MAGIC:#010x}: is it the UART bridge?")
-        self.memory = Region(base, size)
+        self._lock = threading.Lock()  # a request and its answer belong together
+        try:
+            self._synchronise()
+            self.memory = self._memory()
+        except BaseException:  # whoever tries again finds the port free
+            line.close()
+            raise
 
     def read(self, address: int) -> int:
         return int.from_bytes(self._ask(Operation.READ_REGISTER, address, 1, wanted=1), "little")
@@ -122,14 +126,19 @@ class SerialBridge:
         time.sleep(min(seconds, _PAUSE))
 
     def close(self) -> None:
-        self._is_closed = True
-        self._line.close()
+        with self._lock:
+            self._is_closed = True
+            self._line.close()
 
     def _ask(self, operation: Operation, address: int, count: int, words: bytes = b"", wanted: int = 0) -> bytes:
         """Send a request; return the words of its answer."""
+        content = request(operation, address, count, words)
+        with self._lock:
+            return self._answered(operation, address, content, wanted)
+
+    def _answered(self, operation: Operation, address: int, content: bytes, wanted: int) -> bytes:
         if self._is_closed:
             raise closed(self.name)
-        content = request(operation, address, count, words)
         for _ in range(_ATTEMPTS if operation in _REPEATABLE else 1):
             if self._is_unsure:
                 self._synchronise()
@@ -141,6 +150,14 @@ class SerialBridge:
             if status is Status.BUS_ERROR:
                 break
         raise self._failure(operation, address, status)
+
+    def _memory(self) -> Region:
+        magic, base, size = struct.unpack("<3I", self._greeting)
+        if magic != MAGIC:
+            raise TransportError(
+                f"port: got {magic:#010x} from {self.name}, must be {MAGIC:#010x}: is it the UART bridge?"
+            )
+        return Region(base, size)
 
     def _synchronise(self) -> None:
         """Discard what may still come in answer to an earlier request.

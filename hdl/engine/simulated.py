@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ _BENCH = Path(__file__).with_name("axi_bench.h")
 _ANSWER = 10_000
 #: Cycles between two looks at the clock of the host: some tens of milliseconds.
 _SLICE = 4096
+#: Seconds after them in which another thread gets to the registers.
+_TURN = 50e-6
 
 
 class Simulation:
@@ -56,7 +60,7 @@ class Simulation:
         outstanding: int = 32,
     ) -> None:
         self.name, self.memory = f"simulation, memory with a latency of {latency} cycles", Region(base, memory)
-        with said_when_slow("compiling the simulation of the engine; the next time it is there"):
+        with said_when_slow("preparing the simulation of the engine; the first time, it is compiled"):
             self._code = ctypes.CDLL(str(_library(engine)))
         for function, result, arguments in (
             ("create", ctypes.c_void_p, (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint, ctypes.c_uint)),
@@ -72,6 +76,7 @@ class Simulation:
         ):
             each = getattr(self._code, function)
             each.restype, each.argtypes = result, arguments
+        self._lock = threading.RLock()  # C++ runs without Python's lock
         self._bench: int | None = self._code.create(base, memory, latency, outstanding)
         if self._bench is None:
             raise MemoryError(f"memory: got {memory} bytes, which this machine does not give")
@@ -80,40 +85,44 @@ class Simulation:
     @property
     def cycles(self) -> int:
         """Cycles since power-up."""
-        return int(self._code.cycles(self._open()))
+        return int(self._call("cycles"))
 
     @property
     def bytes_moved(self) -> tuple[int, int]:
         """Bytes that the engine has read from the memory, whole words of the bus, and bytes that it has written."""
-        return int(self._code.bytes_read(self._open())), int(self._code.bytes_written(self._open()))
+        return int(self._call("bytes_read")), int(self._call("bytes_written"))
 
     def read(self, address: int) -> int:
         value = ctypes.c_uint32()
-        self._check(self._code.read_register(self._open(), address, ctypes.byref(value), _ANSWER), address)
+        self._check(self._call("read_register", address, ctypes.byref(value), _ANSWER), address)
         return value.value
 
     def write(self, address: int, value: int) -> None:
-        self._check(self._code.write_register(self._open(), address, value, _ANSWER), address)
+        self._check(self._call("write_register", address, value, _ANSWER), address)
 
     def read_memory(self, address: int, length: int) -> bytes:
-        self._open()
         begin = address - self.memory.base
-        return bytes(memoryview(self._bytes)[begin : begin + length])
+        with self._lock:
+            self._open()
+            return bytes(memoryview(self._bytes)[begin : begin + length])
 
     def write_memory(self, address: int, content: bytes | memoryview) -> None:
-        self._open()
         begin = address - self.memory.base
-        memoryview(self._bytes).cast("B")[begin : begin + len(content)] = content
+        with self._lock:
+            self._open()
+            memoryview(self._bytes).cast("B")[begin : begin + len(content)] = content
 
     def wait(self, seconds: float) -> None:
-        self._code.run(self._open(), _SLICE)
+        self._call("run", _SLICE)
         self._check(0, 0)
+        time.sleep(_TURN)
 
     def close(self) -> None:
-        if self._bench is not None:
-            del self._bytes
-            self._code.destroy(self._bench)
-            self._bench = None
+        with self._lock:
+            if self._bench is not None:
+                del self._bytes
+                self._code.destroy(self._bench)
+                self._bench = None
 
     def __del__(self) -> None:
         if getattr(self, "_bench", None) is not None:
@@ -124,8 +133,12 @@ class Simulation:
             raise closed(self.name)
         return self._bench
 
+    def _call(self, function: str, *arguments: Any) -> Any:
+        with self._lock:
+            return getattr(self._code, function)(self._open(), *arguments)
+
     def _check(self, response: int, address: int) -> None:
-        fault = self._code.fault(self._open())
+        fault = self._call("fault")
         if fault is not None:
             raise TransportError(f"the engine broke a rule of AXI4: {fault.decode()}")
         if response < 0:

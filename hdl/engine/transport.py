@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-__all__ = ["Region", "Transport", "TransportError", "closed"]
+__all__ = ["Region", "Transport", "TransportError", "at_least", "closed"]
 
 
 class TransportError(OSError):
     """The connection to the engine failed."""
+
+
+def at_least(least: int, given: int, argument: str) -> int:
+    """Accept an int of at least so much."""
+    if not isinstance(given, int) or isinstance(given, bool) or given < least:
+        wrong = ValueError if isinstance(given, int) else TypeError
+        raise wrong(f"{argument}: got {given!r}, must be an int of at least {least}")
+    return given
 
 
 def closed(name: str) -> TransportError:
@@ -32,7 +40,7 @@ class Region(NamedTuple):
 
 
 class Transport(Protocol):
-    """A connection to an engine. Any object with these members serves.
+    """A connection to an engine. Any object with these members serves; several threads may call them.
 
     Attributes
     ----------

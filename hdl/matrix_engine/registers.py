@@ -33,8 +33,8 @@ parts of D, and the rest of D is unchanged; the engine takes the next command.
 - ``CONTROL.reset``: they end without results. Results that wait, counters, command registers and ``INTERRUPT`` become
   0.
 
-Both let the bus finish the transfers that it has begun; ``STATUS.busy`` is 1 until then. Submit nothing before it is
-0.
+Both let the bus finish the transfers that it has begun; ``STATUS.busy`` is 1 until then. After an abort, go on
+removing results meanwhile: each command that ends needs a place in ``RESULT``. Submit nothing before ``busy`` is 0.
 
 **Matrices.** A is M x K, B is K x N, C and D are M x N. Element (i, j) of a matrix stored by rows lies at ``address +
 i * row stride + j * element size`` bytes, in little-endian order. With ``OPTIONS.a_transposed``, A is stored as its

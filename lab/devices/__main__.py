@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("  ".join(_row(name, verdicts[name])), flush=True)
     wrong = sum(each.is_wrong for each in verdicts.values())
     missed = sum(each.is_missed for each in verdicts.values())
-    conclusion = f"{len(verdicts)} devices: {wrong} wrong verdicts, {missed} of the family not found"
+    conclusion = f"{len(verdicts)} devices: {wrong} wrong verdicts, {missed} left without a model that exists"
     print(conclusion)
     if given.update_docs:
         table = Table(_COLUMNS, [_row(name, verdict) for name, verdict in verdicts.items()], left=2)

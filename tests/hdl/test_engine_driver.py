@@ -8,6 +8,7 @@ import pytest
 import golden
 from golden import BF16, CBFLOAT16, FP16, FP32, Flag, Reduction
 from hdl.engine import CommandFailed, Engine, EngineStuck, TransportError
+from hdl.engine.plan import Shape, Sizes, planned
 from hdl.matrix_engine.registers import EngineError, Initial, register_named
 
 from .engine_double import Double
@@ -245,6 +246,47 @@ def test_wrong_argument_raises_an_error_that_names_it(change, error, message):
     assert not double.commands
 
 
+@pytest.mark.parametrize(
+    ("transport", "patience", "error", "said"),
+    [
+        ("/dev/ttyUSB0", 1, TypeError, "transport: got '/dev/ttyUSB0'; Engine.serial and Engine.mapped take a name"),
+        (Double(), "10", TypeError, "patience: got '10', must be a number of seconds above 0"),
+        (Double(), -1, ValueError, "patience: got -1, must be above 0 seconds"),
+        (Double(), float("nan"), ValueError, "patience: got nan, must be above 0 seconds"),
+    ],
+)
+def test_engine_with_a_wrong_argument_names_it(transport, patience, error, said):
+    with pytest.raises(error, match=said):
+        Engine(transport, patience=patience)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8])
+def test_level_of_numpys_types_is_a_level_like_any(dtype):
+    engine, _ = engine_with()
+    a, b = codes((2, 3)), codes((3, 5))
+    for level in (0, 1, 2):
+        wanted = golden.matmul(a, b, operand=CBFLOAT16, level=level)
+        assert (engine.matmul(a, b, operand=CBFLOAT16, level=dtype(level)) == wanted).all()
+
+
+def test_batch_whose_matrices_lie_4_gib_apart_takes_a_command_for_each():
+    sizes = Sizes(2, 2, 0, 4, *[False] * 6, word=8)
+    for side, together in ((32768, 2), (65536, 1)):
+        plan = planned(Shape(2, side, 1, side), sizes, 1 << 36, 1 << 20, 1, "")
+        assert plan.block == (together, side, 1, side)
+    engine, double = engine_with()
+    engine.matmul(codes((3, 4, 5)), codes((3, 5, 2)), operand=CBFLOAT16)
+    engine.matmul(codes((1, 4, 5)), codes((1, 5, 2)), operand=CBFLOAT16)
+    names = ("A_BATCH_STRIDE", "B_BATCH_STRIDE", "D_BATCH_STRIDE")
+    assert [[each[name] for name in names] for each in double.commands] == [[64, 40, 32], [0, 0, 0]]
+
+
+def test_row_beyond_a_register_is_refused():
+    device = Engine(Double())._device
+    with pytest.raises(ValueError, match="A_ROW_STRIDE would be 0x100000000, must fit the register's 32 bits"):
+        device.run({"A_ROW_STRIDE": 1 << 32})
+
+
 def test_engine_without_initial_values_refuses_them():
     engine, _ = engine_with(initial=0)
     with pytest.raises(ValueError, match="initial: got an array, must be None, as the engine is built"):
@@ -345,12 +387,43 @@ def test_product_that_is_interrupted_leaves_the_engine_idle():
     assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
 
 
+def test_product_that_is_interrupted_on_a_dead_bus_still_ends_with_the_interrupt():
+    double = Double(hangs=True)
+    engine = Engine(double, patience=0.02)
+
+    def interrupted(seconds):
+        double.words["STATUS"] = register_named("STATUS").word(busy=1)
+        double.wait = lambda seconds: None
+        raise KeyboardInterrupt
+
+    double.wait = interrupted
+    a, b = codes((2, 3)), codes((3, 5))
+    with pytest.raises(KeyboardInterrupt):
+        engine.matmul(a, b, operand=CBFLOAT16)
+    with pytest.raises(EngineStuck, match=r"STATUS: busy for 0.02 s after a reset"):
+        engine.matmul(a, b, operand=CBFLOAT16)
+    double.words["STATUS"], double.hangs = 0, False
+    assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+
+
 def test_result_of_somebody_else_is_found():
     engine, double = engine_with()
     run = double.run
     double.run = lambda tag: run(tag ^ 1)
-    with pytest.raises(TransportError, match="RESULT: got tag 0, must be 1: somebody else uses the engine"):
+    with pytest.raises(TransportError, match=r"RESULT: got tag \d+, must be \d+: somebody else uses the engine"):
         engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16)
+
+
+def test_drivers_count_from_tags_of_their_own():
+    tags = set()
+    for _ in range(20):
+        engine, double = engine_with()
+        for _ in range(2):
+            engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16)
+        first, second = (command["tag"] for command in double.commands)
+        assert second == (first + 1) % 256
+        tags.add(first)
+    assert len(tags) > 5
 
 
 def test_something_else_at_the_address_is_found():

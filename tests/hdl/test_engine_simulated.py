@@ -1,11 +1,13 @@
 """The driver on the RTL: the netlist of `hdl.MatrixEngine`, compiled, with a memory on its bus."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import golden
 from golden import CBFLOAT16, FP32, Flag
-from hdl.engine import CommandFailed, Engine, TransportError
+from hdl.engine import CommandFailed, Engine, EngineStuck, TransportError
 from hdl.matrix_engine.registers import EngineError, register_named
 from tests.project.test_layout import ROOT
 
@@ -66,6 +68,37 @@ def test_product_of_values_and_batches_by_the_rtl_gives_goldens_bits(engine):
     assert (golden.decode(found, CBFLOAT16).view(np.uint32) == wanted.view(np.uint32)).all()
     given = golden.matmul_values(a, b, operand=CBFLOAT16, out=CBFLOAT16, backend=engine)
     assert (given.view(np.uint32) == wanted.view(np.uint32)).all()
+
+
+def test_counters_of_a_simulation_may_be_watched_from_another_thread(engine):
+    a, b = codes((24, 60)), codes((60, 24), 2)
+    engine.clear_counters()
+    with ThreadPoolExecutor(1) as pool:
+        product = pool.submit(lambda: [engine.matmul(a, b, operand=CBFLOAT16) for _ in range(3)])
+        seen = []
+        while not product.done():
+            seen.append(engine.counters()["beats"])
+        assert all((found == golden.matmul(a, b, operand=CBFLOAT16)).all() for found in product.result())
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 2
+
+
+def test_simulation_that_is_closed_ends_the_product_of_another_thread():
+    engine = Engine.simulated(**SMALL, memory=1 << 16)
+    a, b = codes((100, 100)), codes((100, 100), 2)
+    with ThreadPoolExecutor(1) as pool:
+        product = pool.submit(lambda: [engine.matmul(a, b, operand=CBFLOAT16) for _ in range(100)])
+        while not engine.counters()["beats"]:
+            pass
+        engine.close()
+        with pytest.raises(TransportError, match="the transport is closed; make another Engine"):
+            product.result()
+
+
+def test_simulation_has_as_much_patience_as_is_asked_for():
+    options = {"memory": 1 << 16, "latency": 1 << 20, "patience": 0.01}
+    with Engine.simulated(**SMALL, **options) as engine, pytest.raises(EngineStuck, match=r"no product in 0.01 s"):
+        engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16)
 
 
 def test_product_beyond_the_memory_by_the_rtl_takes_several_commands(engine):

@@ -169,8 +169,55 @@ def test_serial_port_waits_as_long_as_the_longest_answer_takes(monkeypatch, baud
     serial_line.open_port("/dev/none", baud)
     longest = len(request(Operation.READ_MEMORY)) + len(answer(Status.DONE, bytes(4 * MOST_WORDS)))
     assert given["timeout"] > 10 * longest / baud + 0.5
-    with pytest.raises(ValueError, match="baud: got 0, must be at least 1"):
+    with pytest.raises(ValueError, match="baud: got 0, must be an int of at least 1"):
         serial_line.open_port("/dev/none", 0)
+
+
+@pytest.mark.parametrize(
+    ("port", "baud", "said"),
+    [
+        (None, 9600, "port: got None, must be the name of a serial port"),
+        ("/dev/none", 1.5, "baud: got 1.5, must be an int of at least 1"),
+    ],
+)
+def test_serial_port_with_a_wrong_argument_names_it(port, baud, said):
+    with pytest.raises(TypeError, match=said):
+        serial_line.open_port(port, baud)
+
+
+def test_port_that_somebody_else_has_open_is_refused_and_a_failed_attach_frees_it(monkeypatch):
+    monkeypatch.setattr(serial_line, "_PATIENCE", 0.05)
+    ours, theirs = os.openpty()
+    tty.setraw(theirs)
+    name = os.ttyname(theirs)
+    for _ in range(2):
+        with pytest.raises(TransportError, match="HELLO at address 0x0: no answer"):
+            Engine.serial(name, baud=10**9)
+    held = serial_line.open_port(name, 9600)
+    with pytest.raises(TransportError, match=f"port: got '{name}', which cannot be opened: .*lock"):
+        serial_line.open_port(name, 9600)
+    held.close()
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_requests_of_two_threads_over_a_serial_line_do_not_mix():
+    engine = Engine(SerialBridge(BridgeDouble(Double())))
+    a, b = codes((12, 60)), codes((60, 12), 2)
+    ends, seen = threading.Event(), []
+
+    def watch():
+        while not ends.is_set():
+            seen.append(engine.counters()["beats"])
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for _ in range(20):
+        assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
+    ends.set()
+    watcher.join(5)
+    assert seen == sorted(seen)
+    assert seen
 
 
 def test_transport_that_is_closed_says_so(tmp_path):
@@ -337,16 +384,44 @@ def test_file_that_cannot_be_mapped_is_told(tmp_path):
         Engine.mapped(tmp_path / "none")
     short = tmp_path / "short"
     short.write_bytes(bytes(300))
-    with pytest.raises(TransportError, match=r"path: got .*short, of which 1048576 bytes from 0x0 on"):
-        Engine.mapped(short)
+    with pytest.raises(TransportError, match=r"path: got .*short, of which 4096 bytes from 0x1000 on"):
+        Engine.mapped(short, memory=(4096, 4096))
+    with pytest.raises(TransportError, match=r"memory_path: got .*none, of which 1048576 bytes from 0x0 on"):
+        Engine.mapped(short, memory_path=tmp_path / "none")
+    with pytest.raises(TransportError, match=r"path: got .* cannot be mapped"):
+        Engine.mapped(short, memory=(4096, 4096), offset=1 << 70)
     for given, said in (
         ({"offset": 2}, "offset: got 2, must be a multiple of 4 from 0"),
-        ({"memory": (-4096, 4096)}, r"memory: got \(-4096, 4096\), must be an address from 0 and a size from 1"),
-        ({"memory": (4096, -1)}, r"memory: got \(4096, -1\), must be an address from 0 and a size from 1"),
-        ({"memory_offset": -4096}, "memory_offset: got -4096, must be at least 0"),
+        ({"offset": -4}, "offset: got -4, must be an int of at least 0"),
+        ({"offset": "0x40"}, "offset: got '0x40', must be an int of at least 0"),
+        ({"memory": (-4096, 4096)}, "memory, its address: got -4096, must be an int of at least 0"),
+        ({"memory": (4096, -1)}, "memory, its bytes: got -1, must be an int of at least 1"),
+        ({"memory": 5}, "memory: got 5, must be an address and a number of bytes"),
+        ({"memory_offset": -4096}, "memory_offset: got -4096, must be an int of at least 0"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises((TypeError, ValueError), match=said):
             Engine.mapped(short, **given)
+
+
+def test_memory_that_lies_on_the_registers_is_refused_before_it_is_written(tmp_path):
+    path = tmp_path / "bar"
+    path.write_bytes(bytes(1 << 16))
+    for given in (
+        {},
+        {"offset": 4096, "memory": (4000, 97)},
+        {"offset": 4096, "memory": (0, 9), "memory_offset": 4351},
+    ):
+        with pytest.raises(ValueError, match=r"memory: got .* in the file of the registers, must lie apart from their"):
+            Engine.mapped(path, **given)
+    other = tmp_path / "memory"
+    other.write_bytes(bytes(64))
+    for given in (
+        {"memory": (256, 64)},
+        {"offset": 4096, "memory": (0, 4096)},
+        {"memory": (0, 64), "memory_path": other},
+    ):
+        with pytest.raises(TransportError, match="ID: got 0x0000 in its upper half"):
+            Engine.mapped(path, **given)
 
 
 def test_serial_line_without_its_package_says_what_to_install(monkeypatch):

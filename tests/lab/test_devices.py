@@ -36,7 +36,7 @@ def test_judge_says_of_a_model_of_a_device_outside_the_family_that_it_is_wrong()
 
 def test_command_judges_the_named_devices(capsys):
     assert main(["level 1, bfloat16", "--verify", "100"]) == 0
-    assert "1 devices: 0 wrong verdicts, 0 of the family not found" in capsys.readouterr().out
+    assert "1 devices: 0 wrong verdicts, 0 left without a model that exists" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["no such"])
     assert "NAME: got no such" in capsys.readouterr().err

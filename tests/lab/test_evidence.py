@@ -38,7 +38,7 @@ def test_evidence_conclusion_counts_what_is_wrong_in_any_record(at: int) -> None
     means = (Means.PROVEN, Means.PROVEN, Means.FAULTS)
     records = [Record(Part.STEP, kind, 10 + place, "things", 7 * (place == at)) for place, kind in enumerate(means)]
     assert conclusion(records) == "21 proofs for every input, 12 deliberate faults tried: 7 wrong"
-    assert conclusion(records[:at]).endswith(": none wrong")
+    assert conclusion(records[:at]).endswith(": no wrong results")
 
 
 def test_evidence_picture_shows_counts_limits_and_what_is_wrong(tmp_path: Path) -> None:
