@@ -23,7 +23,8 @@ def copied(m: Module, name: str, value: Any, kind: str, *, resets: bool = False)
     kind : str
         One of `hdl.cores.multiplier.MULTIPLIERS`.
     resets : bool
-        Whether a reset clears the register.
+        Whether a reset clears the register: that of its clock domain. ``ResetInserter`` would miss the primitive; what
+        clears a part does so by `hdl.cores.clearing`.
     """
     register = Signal(value.shape(), name=name, reset_less=not resets)
     if kind != "ecp5":

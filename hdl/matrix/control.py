@@ -34,8 +34,7 @@ class MatrixControl(wiring.Component):
     - a promotion is issued: `returning_position` cycles after the product that ended the chunk, whose place is thereby
       known long before;
     - a product of its tile was issued less than `accumulate_latency` cycles ago;
-    - it has level 0, and a promotion may have yet to write its tile;
-    - it loads initial values, and a promotion may have yet to write its tile;
+    - it has level 0 or loads initial values, and operations of other levels may be in flight;
     - it gives a result, and the results of its tile from before still await their way out;
     - the beat before it has the same tile: one cycle, in which the other conditions are decided.
 
@@ -53,7 +52,7 @@ class MatrixControl(wiring.Component):
     i : stream of matrix_beat_layout, in
     chunk : unsigned(chunk_bits), in
     freed : in
-        The results of the tile `freed_tile` have left the lanes.
+        The results of the tile `freed_tile` are on their way into the chains.
     freed_tile : in
     a, b : arrays of split_layout, out
         The operands of the operation issued a cycle ago: behind the rank ``arrive``.

@@ -55,8 +55,9 @@ class MatrixMac(wiring.Component):
     At level 1, without level 0 and initial values, and with up to 32 rows, promotions take no cycles of the lanes. A
     lane only has partial sums, and a column of lanes, or several columns of up to 12 lanes, share a unit that promotes
     one of them in a cycle. So rows leave some cycles apart, and a beat that may end a chunk waits until the partial
-    sums of its tile from before have left the lanes. In rotation over `accumulate_latency` tiles, none waits if chunks
-    have as many products as lanes share a unit. With chunks of a few products, most cycles may pass in waiting.
+    sums of its tile from before have left the lanes. With 4 x 4 lanes and 8 tiles in rotation, none waits if
+    chunks have 12 products; the shorter the chunks, the more beats wait. Rows of short reductions may also wait for
+    places in their queue: with 8 rows, reductions of 8 products take 1.6 times as long, those of 32 products no longer.
 
     Initial values are loaded row by row, a beat for each, of any tiles in turn. Such a beat waits as level 0 does.
 

@@ -37,6 +37,7 @@ def matrix_beat_layout(parameters: MatrixParameters) -> data.StructLayout:
     ``initial``, ``loads``, ``row``
         Only with initial values. If ``loads`` is 1, the lanes of ``row`` start a reduction from ``initial``, one code
         of the outer format for each column, in the low bits; ``a``, ``b``, ``first`` and ``last`` count for nothing.
+        ``row`` must be below `rows`: otherwise no lane is loaded, but the tile's chunk ends.
     """
     initial: dict[str, Any] = {}
     if parameters.initial:

@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.cores.bundle import Bundle
+from hdl.cores.clearing import cleared
 from hdl.cores.specials import classify
 from hdl.cores.words import choose, named
 from hdl.matrix.matrix_mac import MatrixMac
@@ -126,11 +127,10 @@ class MatrixEngine(wiring.Component):
         m.domains.sync = sync = ClockDomain()
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
         m.submodules.registers, m.submodules.run = registers, run = self.registers_part, self.run
-        clear = Signal()
-        m.d.comb += clear.eq(run.clear)
         # The parts that work on a command: an end before its time clears them.
+        in_command = cleared(m, sync, run.clear)
         for name in ("tiler", "reader", "loader", "a_panel", "b_panel", "sequencer", "unit", "writer"):
-            m.submodules[name] = ResetInserter(clear)(getattr(self, name))
+            m.submodules[name] = in_command(getattr(self, name))
         m.submodules.checker = ResetInserter(run.drops)(self.checker)
         for name, port in engine_axi_lite_ports().items():
             outside, inside = getattr(self, f"s_axil_{name}"), getattr(registers, name)

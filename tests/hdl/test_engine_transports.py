@@ -185,20 +185,22 @@ def test_serial_port_with_a_wrong_argument_names_it(port, baud, said):
         serial_line.open_port(port, baud)
 
 
-def test_port_that_somebody_else_has_open_is_refused_and_a_failed_attach_frees_it(monkeypatch):
-    monkeypatch.setattr(serial_line, "_PATIENCE", 0.05)
+def test_port_that_somebody_else_has_open_is_refused_and_a_failed_attach_frees_it():
     ours, theirs = os.openpty()
     tty.setraw(theirs)
     name = os.ttyname(theirs)
+    thread = threading.Thread(target=serve_port, args=(ours, Other(Double())), daemon=True)
+    thread.start()
     for _ in range(2):
-        with pytest.raises(TransportError, match="HELLO at address 0x0: no answer"):
-            Engine.serial(name, baud=10**9)
+        with pytest.raises(TransportError, match=f"port: got 0x04030201 from {name}, must be 0x31464243"):
+            Engine.serial(name)
     held = serial_line.open_port(name, 9600)
     with pytest.raises(TransportError, match=f"port: got '{name}', which cannot be opened: .*lock"):
         serial_line.open_port(name, 9600)
     held.close()
-    os.close(ours)
     os.close(theirs)
+    thread.join(5)
+    os.close(ours)
 
 
 def test_requests_of_two_threads_over_a_serial_line_do_not_mix():
@@ -268,11 +270,14 @@ def test_errors_of_the_board_are_told():
         driver.write(0, 1)
 
 
-def test_port_with_something_else_is_told():
-    class Other(BridgeDouble):
-        def serve(self, request):
-            return answer(Status.DONE, b"\1\2\3\4" + bytes(8))
+class Other(BridgeDouble):
+    """Something else that speaks the same protocol."""
 
+    def serve(self, request):
+        return answer(Status.DONE, b"\1\2\3\4" + bytes(8))
+
+
+def test_port_with_something_else_is_told():
     with pytest.raises(
         TransportError, match="port: got 0x04030201 from serial line, must be 0x31464243: is it the UART"
     ):

@@ -37,7 +37,7 @@ def test_evidence_of_a_new_run_replaces_what_was_published_of_that_tool_alone(tm
 def test_evidence_conclusion_counts_what_is_wrong_in_any_record(at: int) -> None:
     means = (Means.PROVEN, Means.PROVEN, Means.FAULTS)
     records = [Record(Part.STEP, kind, 10 + place, "things", 7 * (place == at)) for place, kind in enumerate(means)]
-    assert conclusion(records) == "21 proofs for every input, 12 deliberate faults tried: 7 wrong"
+    assert conclusion(records) == "21 proofs for every input, 12 deliberate faults judged: 7 wrong results"
     assert conclusion(records[:at]).endswith(": no wrong results")
 
 
