@@ -16,6 +16,8 @@ __all__ = ["BusCounting"]
 _REGISTERS = range(0, CLEAR_ADDRESS + 4, 4)
 _LARGEST = (1 << COUNTER_BITS) - 1
 _NOTHING = [0] * len(COUNTERS)
+#: For so many cycles the counters are cleared and set, and then as long only read: carries follow each other.
+_ON = 128
 #: Transfers offered on each channel before a reset, and the number of cycles: each part of a write alone, and answers
 #: that wait with the next transfers behind them.
 _CUT = (({"aw": 1, "ar": 1}, 1), ({"w": 1, "ar": 2}, 2), ({"aw": 2, "w": 2, "ar": 2}, 3))
@@ -57,12 +59,12 @@ class BusCounting:
 
     def step(self, cycle: int) -> None:
         """Keep the bus busy for a cycle."""
-        drawn = self._rng.random(3)
-        if self._transfers.has_room("aw", "w") and drawn[0] < 0.4:
+        drawn, counts_on = self._rng.random(3), cycle // _ON % 2 == 1
+        if self._transfers.has_room("aw", "w") and drawn[0] < 0.4 and not counts_on:
             self._write()
         if self._transfers.has_room("ar") and drawn[1] < 0.6:
             self._transfers.read(int(self._rng.choice(_REGISTERS)))
-        self._go_on(presets=bool(drawn[2] < 0.05))
+        self._go_on(presets=bool(drawn[2] < 0.05) and not counts_on)
 
     def abort(self) -> None:
         """Stop, because the unit is about to be reset."""
