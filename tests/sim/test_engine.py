@@ -43,6 +43,9 @@ FAULTS = {
     ),
     "error of a read not seen": ("run.py", "Run", "with m.If(self.read_fails):", "with m.If(0):", "error_of"),
     "bus not drained": ("run.py", "Run", "with m.If(self.is_quiet):", "with m.If(1):", "stopped"),
+    "parts not cleared": (
+        "matrix_engine.py", "MatrixEngine", "cleared(m, sync, run.clear)", "cleared(m, sync, C(0, 1))", "stopped",
+    ),
     "offer that is withdrawn": (
         "reader.py", "Reader", "with m.If(self.ready):\n            m.d.sync += self.valid.eq(0)",
         "with m.If(self.ready | self.stop):\n            m.d.sync += self.valid.eq(0)", "stopped",
