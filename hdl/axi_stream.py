@@ -53,7 +53,7 @@ class AxiStreamParameters(MacParameters):
         if self.formats.controls.size:
             raise ValueError(
                 f"roundings: got {shown(self.formats.roundings)}, must be one mode that takes no random number: "
-                "s_axis_tuser has no field for a mode; build hdl.MultiplyAccumulate"
+                "s_axis_tuser has no field for a mode; mac (hdl.MultiplyAccumulate) has one"
             )
         if len(self.operands) > _MOST_FORMATS:
             raise ValueError(f"operands: got {len(self.operands)}, must be at most {_MOST_FORMATS} to fit s_axis_tuser")
@@ -97,7 +97,8 @@ class AxiStreamMac(wiring.Component):
     Raises
     ------
     TypeError, ValueError
-        As `MultiplyAccumulate`; also if `registers` is above 256 or there are more than 16 operand formats.
+        As `MultiplyAccumulate`; also if `registers` is above 256, there are more than 16 operand formats, or several
+        modes in `roundings`, or one that takes random numbers.
     """
 
     #: Comments in the generated Verilog for ports that are not structs.

@@ -33,7 +33,9 @@ def _parser() -> argparse.ArgumentParser:
     units = verilog.add_subparsers(required=True, metavar="UNIT")
 
     everything = units.add_parser("all", help="every released unit, each with a core file for FuseSoC")
-    everything.add_argument("-o", "--output", type=Path, default=Path("build/verilog"), metavar="FOLDER")
+    everything.add_argument(
+        "-o", "--output", type=Path, default=Path("build/verilog"), metavar="FOLDER", help="default: %(default)s"
+    )
     everything.set_defaults(run=_write_all)
 
     for kind in Kind:
@@ -55,18 +57,26 @@ def _parser() -> argparse.ArgumentParser:
 
 def _write_registers(given: argparse.Namespace) -> None:
     page = given.output
-    _give(page, to_markdown() if page is None else filled(page.read_text(encoding="utf-8")))
+    if page is None:
+        _give(None, to_markdown())
+        return
+    try:
+        before = page.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"page: got {page}, which cannot be read: {error}") from None
+    _give(page, filled(before))
 
 
 def _write(path: Path, text: str) -> None:
     """Write a complete file, or leave the old one unchanged."""
+    path = path.resolve()  # a link stays one
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.is_file() and path.exists():  # a device, or a folder, where writing raises the error
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         return
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(text)
+        partial.write_text(text, encoding="utf-8")
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -77,18 +87,19 @@ def _write_one(given: argparse.Namespace) -> None:
         name: definition.parse(name, value) if isinstance(value := getattr(given, name), str) else value
         for name, definition in given.kind.parameters.definitions().items()
     }
-    text = to_verilog(given.kind.component(**parameters), given.name or given.kind.command.replace("-", "_"))
-    _give(given.output, text)
+    name = given.kind.command.replace("-", "_") if given.name is None else given.name
+    _give(given.output, to_verilog(given.kind.component(**parameters), name))
 
 
 def _give(output: Path | None, text: str) -> None:
-    """Write a text to a file, or to standard output."""
-    if output is None:
+    """Write a text to a file, or to standard output, by whatever name."""
+    if output in (None, Path("-"), Path("/dev/stdout")):
         sys.stdout.write(text)
         sys.stdout.flush()  # report a full disk here rather than at exit
         return
     _write(output, text)
-    print(f"{output}: {text.count(chr(10))} lines")
+    if output.is_file():  # and no device
+        print(f"{output}: {text.count(chr(10))} lines")
 
 
 def _write_all(given: argparse.Namespace) -> None:

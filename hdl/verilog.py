@@ -17,6 +17,8 @@ from hdl.parameters import Parameters
 
 __all__ = ["KEYWORDS", "to_verilog"]
 
+#: What units for a family of FPGAs instantiate.
+_PRIMITIVES = {"CCU2C", "MULT18X18", "MULT18X18D", "TRELLIS_FF"}
 #: A field without bits, such as the format in a unit with a single one, becomes the declaration of an unused wire.
 _EMPTY_WIRE = re.compile(r"^ *wire \[-1:0\] \S+ ?;\n", re.MULTILINE)
 
@@ -41,7 +43,7 @@ def to_verilog(unit: wiring.Component, name: str) -> str:
     TypeError
         If `unit` is not a component.
     ValueError
-        If `name` is not a Verilog identifier, or is a keyword of Verilog or SystemVerilog.
+        If `name` is not a Verilog identifier, or is a keyword of Verilog or SystemVerilog, or a primitive of an FPGA.
     """
     if not isinstance(unit, wiring.Component):
         raise TypeError(f"unit: got {unit!r}, must be a unit of hdl")
@@ -49,6 +51,8 @@ def to_verilog(unit: wiring.Component, name: str) -> str:
         raise ValueError(f"name: got {name!r}, must be a Verilog identifier (letters, digits, _; no digit first)")
     if name in KEYWORDS:
         raise ValueError(f"name: got {name!r}, a keyword of (System)Verilog; choose another, such as {name}_unit")
+    if name in _PRIMITIVES:
+        raise ValueError(f"name: got {name!r}, a primitive of an FPGA; choose another, such as {name}_unit")
     # An installed Debian yosys is too old for Amaranth; the one packaged with Amaranth is known to work.
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     from amaranth.back import verilog

@@ -23,6 +23,8 @@ __all__ = ["BAUD", "EngineSystem"]
 
 #: Bits per second on the line, as `hdl.engine.Engine.serial` has them.
 BAUD = 1_000_000
+#: By how much a bit may be too long or too short: it is sampled in its middle, up to the tenth of a byte.
+_OFF = 0.02
 
 
 class EngineSystem(wiring.Component):
@@ -54,13 +56,15 @@ class EngineSystem(wiring.Component):
     Raises
     ------
     TypeError, ValueError
-        If a parameter is wrong, or the clock is too slow for the line.
+        If a parameter is wrong, or a whole number of cycles misses the time of a bit by more than 2 %.
     """
 
     def __init__(self, *, clock: float, baud: int = BAUD, memory: int = 1 << 18, **parameters: Any) -> None:
-        region, checked = Region(0, memory), EngineParameters(**parameters)
+        region, checked, cycles = Region(0, memory), EngineParameters(**parameters), round(clock / baud)
+        if abs(cycles * baud / clock - 1) > _OFF:
+            raise ValueError(f"baud: got {baud}, which a clock of {clock:g} Hz misses by more than {_OFF:.0%}")
         self.engine, self.store = MatrixEngine(**parameters), AxiMemory(checked, region)
-        self.bridge = UartBridge(cycles=round(clock / baud), silence=round(clock * SILENCE), region=region)
+        self.bridge = UartBridge(cycles=cycles, silence=round(clock * SILENCE), region=region)
         self.clock = clock
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), "interrupt": Out(1)})
 

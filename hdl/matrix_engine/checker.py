@@ -28,13 +28,13 @@ class Checker(wiring.Component):
         options, sizes ---------------------------------------> FORMAT ... SIZE
         for D, C, A, B:
             row   = elements of a stored row * element size
-            rows  = (stored rows - 1) * row stride             shift and add, `size_bits` cycles
+            rows  = (stored rows - 1) * row stride             shift and add, a cycle for each bit of a factor
             batch = (batches - 1) * batch stride               likewise
             end   = address + batch + rows + row -------------> ALIGNMENT, STRIDE, RANGE, OVERLAP
 
     Every byte of a matrix lies from ``address`` to below ``end``. Matrices without elements are not looked at, nor A
-    and B with K = 0, nor C unless it is used; a C that is a row has one stored row. It takes 2 * (`size_bits` + 2)
-    cycles for each matrix, while the command before it runs.
+    and B with K = 0, nor C unless it is used; a C that is a row has one stored row. It takes at most 2 *
+    `size_bits` + 5 cycles for each matrix, fewer for small sizes, while the command before it runs.
 
     Ports
     -----

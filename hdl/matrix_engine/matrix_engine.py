@@ -32,10 +32,6 @@ from hdl.parameters import built_from, documented
 
 __all__ = ["MatrixEngine", "empty_result"]
 
-# amaranth: UnusedElaboratable=no
-# A part is created together with its unit, which may never be elaborated.
-"""The matrix engine: products of matrices from memory to memory."""
-
 #: AXI4: bursts of consecutive words; normal memory, not cached; data, not secure, not privileged.
 _INCREMENTING, _NORMAL = 1, 0b0011
 

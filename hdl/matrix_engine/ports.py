@@ -166,8 +166,6 @@ def to_read_layout(parameters: EngineParameters) -> data.StructLayout:
 
     ``words``
         Words of the bus.
-    ``byte``
-        Of the first element in the first word.
     ``line``
         The line.
     """

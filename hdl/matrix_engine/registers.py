@@ -34,7 +34,8 @@ parts of D, and the rest of D is unchanged; the engine takes the next command.
   0.
 
 Both let the bus finish the transfers that it has begun; ``STATUS.busy`` is 1 until then. After an abort, go on
-removing results meanwhile: each command that ends needs a place in ``RESULT``. Submit nothing before ``busy`` is 0.
+removing results meanwhile: each command that ends needs a place in ``RESULT``. Before ``busy`` is 0, submit nothing,
+and after a reset write no register.
 
 **Matrices.** A is M x K, B is K x N, C and D are M x N. Element (i, j) of a matrix stored by rows lies at ``address +
 i * row stride + j * element size`` bytes, in little-endian order. With ``OPTIONS.a_transposed``, A is stored as its
@@ -115,9 +116,11 @@ class EngineError(enum.IntEnum):
     INITIAL
         ``OPTIONS.initial`` is 3, or not 0 in an engine without ``FEATURES.initial``.
     ALIGNMENT
-        The address or a stride of a matrix that is used is no multiple of its element size.
+        The address or a stride of a matrix that is used is no multiple of its element size. Strides without a use, as
+        those of a batch of one, count, too.
     STRIDE
-        Rows of D, or matrices of its batch, would overlap each other.
+        Rows of D, or matrices of its batch, would overlap each other, or lie between each other in another way than all
+        matrices within one row stride.
     RANGE
         A matrix does not end below 2^``LIMITS.address_bits``.
     OVERLAP

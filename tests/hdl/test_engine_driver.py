@@ -370,36 +370,34 @@ def test_results_without_products_may_take_the_cycles_that_they_need(monkeypatch
         Engine(double).matmul(codes((40, 1)), codes((1, 25)), operand=CBFLOAT16)
 
 
-def test_product_that_is_interrupted_leaves_the_engine_idle():
-    engine, double = engine_with(hangs=True)
+def interrupted(double, then):
+    """Make the next wait call `then` and be interrupted."""
 
-    def interrupted(seconds):
-        double.hangs = False
+    def wait(seconds):
+        then()
         double.wait = lambda seconds: None
         raise KeyboardInterrupt
 
-    double.wait = interrupted
-    a, b = codes((2, 3)), codes((3, 5))
+    double.wait = wait
+    engine = Engine(double, patience=0.02)
     with pytest.raises(KeyboardInterrupt):
-        engine.matmul(a, b, operand=CBFLOAT16)
+        engine.matmul(codes((2, 3)), codes((3, 5)), operand=CBFLOAT16)
+    return engine
+
+
+def test_product_that_is_interrupted_leaves_the_engine_idle():
+    double = Double(hangs=True)
+    engine = interrupted(double, lambda: setattr(double, "hangs", False))
     assert double.resets == 2
     assert not double.results
+    a, b = codes((2, 3)), codes((3, 5))
     assert (engine.matmul(a, b, operand=CBFLOAT16) == golden.matmul(a, b, operand=CBFLOAT16)).all()
 
 
 def test_product_that_is_interrupted_on_a_dead_bus_still_ends_with_the_interrupt():
-    double = Double(hangs=True)
-    engine = Engine(double, patience=0.02)
-
-    def interrupted(seconds):
-        double.words["STATUS"] = register_named("STATUS").word(busy=1)
-        double.wait = lambda seconds: None
-        raise KeyboardInterrupt
-
-    double.wait = interrupted
+    double, busy = Double(hangs=True), register_named("STATUS").word(busy=1)
+    engine = interrupted(double, lambda: double.words.update(STATUS=busy))
     a, b = codes((2, 3)), codes((3, 5))
-    with pytest.raises(KeyboardInterrupt):
-        engine.matmul(a, b, operand=CBFLOAT16)
     with pytest.raises(EngineStuck, match=r"STATUS: busy for 0.02 s after a reset"):
         engine.matmul(a, b, operand=CBFLOAT16)
     double.words["STATUS"], double.hangs = 0, False

@@ -89,7 +89,7 @@ BAD_AXI = [
         {"roundings": ("nearest_even", "up")},
         ValueError,
         "roundings: got nearest_even, up, must be one mode that takes no random number: s_axis_tuser has no field for "
-        "a mode; build hdl.MultiplyAccumulate",
+        "a mode; mac (hdl.MultiplyAccumulate) has one",
     ),
 ]
 BAD_VECTOR = [

@@ -269,6 +269,8 @@ BAD = [
     ("convert --source fp32 --destination fp16 --name é", "name: got 'é', must be a Verilog identifier"),
     ("convert --source fp32 --destination fp16 --name module", "name: got 'module', a keyword of (System)Verilog"),
     ("convert --source fp32 --destination fp16 --name logic", "name: got 'logic', a keyword of (System)Verilog"),
+    ("convert --source fp32 --destination fp16 --name CCU2C", "name: got 'CCU2C', a primitive of an FPGA; choose"),
+    ("convert --source fp32 --destination fp16 --name=", "name: got '', must be a Verilog identifier"),
     ("mx-quantize --element fp16", "element: got float16 of 16 bits, must be a format of at most 8 bits, such as "),
     ("mx-quantize --element nvfp4", "block: got 32, must be 16 for nvfp4"),
     ("mx-quantize --element float8_e5m2 --lanes 64", "lanes: got 64, must be at most the 32 values of a block"),

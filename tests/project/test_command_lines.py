@@ -52,8 +52,8 @@ def test_hdl_disk_that_fills_up_leaves_the_file_that_was_there(quick_verilog, tm
     (tmp_path / "unit.v").write_text("what was there")
     before, write_text = everything_below(tmp_path), Path.write_text
 
-    def half_of_it(path, text):
-        write_text(path, text[: len(text) // 2])
+    def half_of_it(path, text, encoding):
+        write_text(path, text[: len(text) // 2], encoding)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "write_text", half_of_it)
@@ -62,6 +62,25 @@ def test_hdl_disk_that_fills_up_leaves_the_file_that_was_there(quick_verilog, tm
     monkeypatch.setattr(Path, "write_text", write_text)
     assert hdl.cli.main([*CONVERT, str(tmp_path / "unit.v")]) == 0
     assert (tmp_path / "unit.v").read_text() == "module convert;\n"
+
+
+def test_hdl_output_through_a_link_keeps_the_link(quick_verilog, tmp_path):
+    (tmp_path / "link.v").symlink_to(tmp_path / "unit.v")
+    for _ in range(2):
+        assert hdl.cli.main([*CONVERT, str(tmp_path / "link.v")]) == 0
+        assert (tmp_path / "link.v").is_symlink()
+        assert (tmp_path / "unit.v").read_text() == "module convert;\n"
+
+
+@pytest.mark.parametrize("output", ["-", "/dev/stdout"])
+def test_hdl_standard_output_by_name_has_the_verilog_alone(quick_verilog, output, capfd):
+    assert hdl.cli.main([*CONVERT, output]) == 0
+    assert capfd.readouterr().out == "module convert;\n"
+
+
+def test_hdl_page_that_cannot_be_read_is_named(tmp_path):
+    said = refused(hdl.cli.main, "registers", "--page", tmp_path / "none.md")
+    assert f"page: got {tmp_path / 'none.md'}, which cannot be read: " in said
 
 
 @pytest.mark.parametrize(

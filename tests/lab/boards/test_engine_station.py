@@ -124,4 +124,6 @@ def test_engine_of_a_board_can_be_built(board_name):
     parameters = engine_of(board_name)
     system = EngineSystem(clock=25e6, **parameters)
     assert system.bridge.cycles == 25
+    with pytest.raises(ValueError, match=r"baud: got 3000000, which a clock of 2.5e\+07 Hz misses by more than 2%"):
+        EngineSystem(clock=25e6, baud=3_000_000, **parameters)
     assert parameters["memory"] < 1 << parameters["address_bits"], "an address outside of the memory can be told"
