@@ -76,7 +76,7 @@ endmodule
 
 
 def words_of(array, rng):
-    """Beats of few tiles, which end often; rows are taken seldom; in some 40 cycles the array is cleared or reset."""
+    """Beats of all tiles, which end often; half of the cycles take a row; some 40 cycles have a clear or a reset."""
     payload = array.i.payload.shape()
     at = {name: (field.offset, field.width) for name, field in payload}
     words = []
