@@ -18,7 +18,6 @@ __all__ = [
     "as_chunk",
     "as_level",
     "as_matrices",
-    "as_patience",
     "as_switch",
     "as_totals",
     "dtype_of",
@@ -84,15 +83,6 @@ def as_switch(given: bool, argument: str) -> bool:
     if not isinstance(given, bool | np.bool_):
         raise TypeError(f"{argument}: got {given!r}, must be True or False")
     return bool(given)
-
-
-def as_patience(given: float) -> float:
-    """Accept a number of seconds."""
-    if not isinstance(given, int | float) or isinstance(given, bool):
-        raise TypeError(f"patience: got {given!r}, must be a number of seconds above 0")
-    if not given > 0:
-        raise ValueError(f"patience: got {given}, must be above 0 seconds")
-    return given
 
 
 def as_level(level: int, features: Features) -> int:

@@ -191,8 +191,8 @@ class Device:
 
     Raises
     ------
-    ValueError
-        If they reach none of it.
+    TypeError, ValueError
+        If `patience` is no number above 0, or the engine's addresses reach none of the memory.
     TransportError
         If no engine answers.
     """
@@ -207,6 +207,10 @@ class Device:
     _is_unsure: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.patience, int | float) or isinstance(self.patience, bool):
+            raise TypeError(f"patience: got {self.patience!r}, must be a number of seconds above 0")
+        if not self.patience > 0:
+            raise ValueError(f"patience: got {self.patience}, must be above 0 seconds")
         self.features = describe(self.fields)
         (base, size), end = self.transport.memory, 1 << self.features.address_bits
         if base >= end:

@@ -15,17 +15,7 @@ from golden.flags import Flag
 from golden.formats import CBFLOAT16, FloatFormat, as_format
 from golden.reduction import DEFAULT_CHUNK, Reduction
 from golden.rounding import Rounding, as_rounding
-from hdl.engine.arguments import (
-    Operands,
-    as_chunk,
-    as_level,
-    as_matrices,
-    as_patience,
-    as_switch,
-    as_totals,
-    is_among,
-    result_shape,
-)
+from hdl.engine.arguments import Operands, as_chunk, as_level, as_matrices, as_switch, as_totals, is_among, result_shape
 from hdl.engine.conversion import to_values
 from hdl.engine.device import Device
 from hdl.engine.mapped import Mapped
@@ -81,7 +71,7 @@ class Engine:
         if isinstance(transport, str | Path):
             raise TypeError(f"transport: got {transport!r}; Engine.serial and Engine.mapped take a name")
         self._transport = transport
-        self._device = Device(transport, as_patience(patience))
+        self._device = Device(transport, patience)
         self._lock = Lock()  # registers and memory hold one product
         self.flags = Flag(0)
 

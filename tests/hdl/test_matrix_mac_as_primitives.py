@@ -1,9 +1,6 @@
 """An array with an ECP5's primitives for registers and products: cycle by cycle the generic one, also when cleared."""
 
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +13,16 @@ from hdl import MatrixEngine, MatrixMac
 from hdl.cores.clearing import cleared
 from hdl.verilog import to_verilog
 
-MODELS = Path(__file__).resolve().parents[2] / "lab" / "proofs"
+from .icarus import simulated
+
 CYCLES = 3000
-ARRAYS = {
-    "own_promotions": {"operands": (CBFLOAT16,), "rows": 2, "columns": 2},
-    "shared_promotions": {"operands": (CBFLOAT16, FP16), "rows": 2, "columns": 3, "levels": (1, 2)},
-    "initial": {"operands": (CBFLOAT16,), "rows": 1, "columns": 2, "levels": (1, 2), "initial": True},
-}
+SHARED = {"operands": (CBFLOAT16, FP16), "rows": 2, "columns": 3, "levels": (1, 2)}
+INITIAL = {"operands": (CBFLOAT16,), "rows": 1, "columns": 2, "levels": (1, 2), "initial": True}
+ARRAYS = [
+    pytest.param({"operands": (CBFLOAT16,), "rows": 2, "columns": 2}, id="own_promotions"),
+    pytest.param(SHARED, id="shared_promotions", marks=pytest.mark.long),
+    pytest.param(INITIAL, id="initial", marks=pytest.mark.long),
+]
 
 
 class Clearable(wiring.Component):
@@ -98,23 +98,12 @@ def answers(folder, kind, parameters, words):
     (folder / "words.hex").write_text("\n".join(f"{word:x}" for word in words))
     (folder / f"{name}.v").write_text(to_verilog(unit, name))
     (folder / "testbench.v").write_text(bench_of(name, *widths))
-    sources = ["testbench.v", f"{name}.v"]
-    if kind == "ecp5":
-        for model in ("ccu2c.v", "mult18x18d.v", "trellis_ff.v"):
-            shutil.copy(MODELS / model, folder)
-            sources.append(model)
-    build = ["iverilog", "-g2005", "-s", "testbench", "-o", name, *sources]
-    subprocess.run(build, cwd=folder, check=True, capture_output=True, text=True)
-    done = subprocess.run(["vvp", name], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.splitlines()
+    return simulated(folder, name, ("CCU2C", "MULT18X18D", "TRELLIS_FF") if kind == "ecp5" else ())
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * (place > 0)) for place, name in enumerate(ARRAYS)]
-)
-def test_matrix_mac_as_primitives_is_the_generic_one_in_every_cycle_also_when_cleared(tmp_path, name):
-    parameters, rng = ARRAYS[name], np.random.default_rng(7)
-    words = words_of(MatrixMac(**parameters), rng)
+@pytest.mark.parametrize("parameters", ARRAYS)
+def test_matrix_mac_as_primitives_is_the_generic_one_in_every_cycle_also_when_cleared(tmp_path, parameters):
+    words = words_of(MatrixMac(**parameters), np.random.default_rng(7))
     generic, primitives = (answers(tmp_path, kind, parameters, words) for kind in ("generic", "ecp5"))
     rows = [line for line in generic if line.split()[1] == "1"]
     assert len(rows) > 100

@@ -2,9 +2,6 @@
 
 import itertools
 import re
-import shutil
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +11,8 @@ from hdl import MultiplyAccumulate
 from hdl.cores.multiplier import Multiplier
 from hdl.verilog import to_verilog
 
-MODELS = Path(__file__).resolve().parents[2] / "lab" / "proofs"
+from .icarus import simulated
+
 PRIMITIVES = {"ecp5": "MULT18X18D", "nexus": "MULT18X18"}
 RANKS = list(itertools.product([False, True], repeat=2))
 
@@ -57,15 +55,9 @@ def products(folder, width, kind, ranks, words):
     (folder / "words.hex").write_text("\n".join(f"{a << width | b:x}" for a, b in words))
     (folder / f"{name}.v").write_text(verilog)
     (folder / "testbench.v").write_text(bench_of(width, name, any(ranks)))
-    sources = ["testbench.v", f"{name}.v"]
-    if kind in PRIMITIVES:
-        model = f"{PRIMITIVES[kind].lower()}.v"
-        shutil.copy(MODELS / model, folder)
-        sources.append(model)
-    build = ["iverilog", "-g2005", f"-DCOUNT={len(words)}", "-s", "testbench", "-o", name, *sources]
-    subprocess.run(build, cwd=folder, check=True, capture_output=True, text=True)
-    done = subprocess.run(["vvp", name], cwd=folder, check=True, capture_output=True, text=True)
-    return [None if "x" in line else int(line, 16) for line in done.stdout.splitlines()]
+    primitives = [PRIMITIVES[kind]] if kind in PRIMITIVES else []
+    lines = simulated(folder, name, primitives, f"-DCOUNT={len(words)}")
+    return [None if "x" in line else int(line, 16) for line in lines]
 
 
 @pytest.mark.parametrize("kind", PRIMITIVES)
