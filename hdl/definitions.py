@@ -163,8 +163,10 @@ class Formats(Definition):
                 raise ValueError(f"{name}: got {fmt} without subnormals, must have them; FloatConverter converts codes")
             if fmt.has_inf and not fmt.has_one:
                 raise ValueError(f"{name}: got {fmt} with bias {fmt.bias}, must hold 1.0: promotions multiply by it")
-        if len(set(formats)) != len(formats):
-            raise ValueError(f"{name}: got {shown(formats)}, must be different formats")
+            if not str(fmt).isprintable():
+                raise ValueError(f"{name}: got a format named {str(fmt)!r}, must be a name of printable characters")
+        if len(set(map(str, formats))) != len(formats):
+            raise ValueError(f"{name}: got {shown(formats)}, must be different formats, each with a name of its own")
         return formats
 
     def parse(self, name: str, text: str) -> tuple[FloatFormat, ...]:

@@ -33,7 +33,8 @@ class Checker(wiring.Component):
             end   = address + batch + rows + row -------------> ALIGNMENT, STRIDE, RANGE, OVERLAP
 
     Every byte of a matrix lies from ``address`` to below ``end``. Matrices without elements are not looked at, nor A
-    and B with K = 0, nor C unless it is used; a C that is a row has one stored row. It takes at most 2 *
+    and B with K = 0, nor C unless it is used; a C that is a row has one stored row. The row stride of a single row and
+    the batch stride of a single matrix may be any words. It takes at most 2 *
     `size_bits` + 5 cycles for each matrix, fewer for small sizes, while the command before it runs.
 
     Ports
@@ -139,7 +140,8 @@ class Checker(wiring.Component):
             with m.If((which == _Which.C) & (options.initial == Initial.ROW)):
                 m.d.comb += stored_rows.eq(1)
         row = Signal(size_bits + 2)
-        low = Cat(address[:2], row_stride[:2], batch_stride[:2])
+        is_many_rows, is_many = stored_rows > 1, command.batches > 1
+        low = Cat(address[:2], Mux(is_many_rows, row_stride[:2], 0), Mux(is_many, batch_stride[:2], 0))
         is_misaligned = Mux(wide, low.any(), (low & 0b010101).any())
         m.d.comb += row.eq(Mux(wide, stored_columns << 2, stored_columns << 1))
 
@@ -151,7 +153,6 @@ class Checker(wiring.Component):
         end, start = Signal(end_bits), Signal(address_bits)
         d_start, d_end = Signal(address_bits), Signal(address_bits + 1)
         m.d.comb += [end.eq(address + rows_total + total + row), start.eq(address)]
-        is_many_rows, is_many = stored_rows > 1, command.batches > 1
         rows_overlap = is_many_rows & (row_stride < row)
         # Either each matrix begins behind the rows of the one before it, or all of them lie within a row's stride.
         apart = batch_stride >= rows_total + row

@@ -229,7 +229,7 @@ class MatrixEngine(wiring.Component):
             m.d.comb += beat.rounding.eq(command.options.rounding)
         m.d.comb += [
             run.computes.eq(array.i.valid & array.i.ready),
-            run.waits_for_operands.eq(~sequencer.valid & ~self.tiler.is_done),
+            run.waits_for_operands.eq(~sequencer.valid & (~self.tiler.is_done | self.tiler.has_slices)),
             run.waits_for_array.eq(array.i.valid & ~array.i.ready),
             run.waits_for_bus.eq(self.writer.rows.valid & ~self.writer.rows.ready),
         ]

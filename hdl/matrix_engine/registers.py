@@ -117,7 +117,7 @@ class EngineError(enum.IntEnum):
         ``OPTIONS.initial`` is 3, or not 0 in an engine without ``FEATURES.initial``.
     ALIGNMENT
         The address or a stride of a matrix that is used is no multiple of its element size. Strides without a use, as
-        those of a batch of one, count, too.
+        the row stride of a single row or the batch stride of a batch of one, may be any words.
     STRIDE
         Rows of D, or matrices of its batch, would overlap each other, or lie between each other in another way than all
         matrices within one row stride.

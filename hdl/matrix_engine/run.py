@@ -157,7 +157,7 @@ class Run(wiring.Component):
                 with m.Elif(is_ending):
                     m.d.sync += error.eq(EngineError.ABORTED)
                     m.next = "STOP"
-                with m.Elif(self.is_done & ~self.start):
+                with m.Elif(self.is_done):
                     m.next = "END"
             with m.State("STOP"):
                 m.d.comb += [runs.eq(1), self.stop.eq(1)]
@@ -190,7 +190,7 @@ class Run(wiring.Component):
                     m.d.comb += self.clear_registers.eq(resets)
                     m.d.sync += [aborts.eq(self.abort), resets.eq(self.reset_all)]
                     m.next = "IDLE"
-            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | queue.r_rdy | is_ending | (queue.level != 0))
+            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE") | is_ending | (queue.level != 0))
 
         events = (runs, self.computes, self.waits_for_operands, self.waits_for_array, self.waits_for_bus)
         for name, event in zip(COUNTERS, events, strict=True):

@@ -42,6 +42,8 @@ class Tiler(wiring.Component):
     start : in
     is_done : out
         All of the command was handed on. 1 before the first command.
+    has_slices : out
+        A slice was asked for and is not computed.
     lines : stream of line_layout, out
     loaded : in
         The last group of a line that ``ends`` its slice enters block RAM.
@@ -58,6 +60,7 @@ class Tiler(wiring.Component):
                 "outer_shift": In(2),
                 "start": In(1),
                 "is_done": Out(1, init=1),
+                "has_slices": Out(1),
                 "lines": Out(stream.Signature(line_layout(parameters))),
                 "loaded": In(1),
                 "slices": Out(stream.Signature(slice_layout(parameters))),
@@ -103,7 +106,11 @@ class Tiler(wiring.Component):
         facts = [Signal(slice_layout(parameters), name=f"slice_{number}", reset_less=True) for number in range(2)]
         computes = Signal()  # the half that is computed
         m.d.sync += computes.eq(computes ^ frees)
-        m.d.comb += [self.slices.valid.eq(ready != 0), self.slices.payload.eq(Mux(computes, facts[1], facts[0]))]
+        m.d.comb += [
+            self.has_slices.eq(asked != 0),
+            self.slices.valid.eq(ready != 0),
+            self.slices.payload.eq(Mux(computes, facts[1], facts[0])),
+        ]
         now = Signal(slice_layout(parameters))
         m.d.comb += [
             now.last_k.eq(Mux(is_empty, 0, k_here - 1)),

@@ -142,7 +142,7 @@ class Writer(wiring.Component):
             widths.i.valid.eq(self.rows.valid & placement.has_block & is_inside & is_free & ~self.stop),
             self.rows.ready.eq(placement.has_block & ~self.stop & (~is_inside | (is_free & widths.i.ready))),
             takes.eq(self.rows.valid & self.rows.ready),
-            self.is_quiet.eq((self.bursts == 0) & ~begun & ~self.address_valid & ~self.data_valid),
+            self.is_quiet.eq((self.bursts == 0) & ~begun),
             self.address.eq(word << shift),
             self.length.eq(length - 1),
         ]

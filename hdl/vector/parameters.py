@@ -93,5 +93,5 @@ class VectorParameters(MacParameters):
 
     @property
     def results(self) -> int:
-        """Depth of the queue of results: enough if every product in the pipeline ends a reduction."""
-        return super().results * (2 if self.has_pairs_of_rows else 1)
+        """Depth of the queue of results: enough if every product in the pipeline, and in its promotion, ends one."""
+        return super().results * 2

@@ -55,7 +55,6 @@ static uint32_t crc32(const uint32_t *words, uint32_t count) {
 static unsigned multiply(uint32_t m, uint32_t n, uint32_t k, uint32_t level) {
   result = 0;
   REGISTER(M) = m, REGISTER(N) = n, REGISTER(K) = k, REGISTER(BATCHES) = 1;
-  REGISTER(A_BATCH_STRIDE) = REGISTER(B_BATCH_STRIDE) = REGISTER(D_BATCH_STRIDE) = 0;
   REGISTER(A_ADDRESS) = (uint32_t)a, REGISTER(A_ADDRESS_HIGH) = 0, REGISTER(A_ROW_STRIDE) = 2 * k;
   REGISTER(B_ADDRESS) = (uint32_t)b, REGISTER(B_ADDRESS_HIGH) = 0, REGISTER(B_ROW_STRIDE) = 2 * n;
   REGISTER(D_ADDRESS) = (uint32_t)d, REGISTER(D_ADDRESS_HIGH) = 0, REGISTER(D_ROW_STRIDE) = 4 * n;

@@ -213,6 +213,9 @@ def _attempt(
         address = int(rng.integers(0, (memory_size - span) // size)) * size
         if rng.random() < 0.3:
             address = address // 4096 * 4096 + int(rng.integers(1, 16)) * 256  # often across a page
+        # Strides without a use may be anything.
+        row_stride = row_stride if rows > 1 else int(rng.integers(1 << 32))
+        batch_stride = batch_stride if batches > 1 else int(rng.integers(1 << 32))
         matrix = Matrix(address, rows, columns, size, row_stride, batch_stride, batches)
         if matrix.end > memory_size:
             return None

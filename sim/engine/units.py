@@ -22,6 +22,8 @@ UNITS: dict[str, dict[str, Any]] = {
         "roundings": (Rounding.NEAREST_EVEN, Rounding.DOWN), "reads": 4,
     },
     "flush": {"rows": 2, "columns": 4, "registers": 4, "depth": 32, "subnormals": "flush"},
-    "without_c": {"rows": 2, "columns": 4, "depth": 16, "levels": (1,), "initial": False},
-    "wide": {"rows": 4, "columns": 1, "registers": 4, "bus_width": 128, "depth": 16, "levels": (0, 1)},
+    "without_c": {"rows": 1, "columns": 16, "depth": 16, "levels": (1,), "initial": False},
+    "wide": {
+        "rows": 4, "columns": 1, "registers": 4, "bus_width": 128, "depth": 16, "levels": (0, 1), "conversions": False,
+    },
 }  # fmt: skip

@@ -217,6 +217,13 @@ def test_latency_of_the_memory_costs_cycles_and_changes_no_bit(engine, latency):
         assert (other.counters()["cycles"] > usual) == (latency > 20)
 
 
+@pytest.mark.parametrize("latency", [0, 150])
+def test_latency_of_the_only_slice_is_counted_as_waiting_for_operands(latency):
+    with Engine.simulated(**SMALL, latency=latency) as engine:
+        engine.matmul(codes((1, 8)), codes((8, 1), 2), operand=CBFLOAT16)
+        assert latency <= engine.counters()["stalls"]["load"] < latency + 50
+
+
 def test_simulation_is_compiled_once(engine, monkeypatch, tmp_path):
     # Other tests compile into the common folder at the same time.
     for each in (ROOT / "build" / "compiled").iterdir():

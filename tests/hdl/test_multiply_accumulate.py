@@ -36,6 +36,7 @@ BUILDS = [
     {"operands": (E3M2,), "inner": "operand", "levels": (2,), "registers": 32},
     {"flags": False, "stages": 5},
     {"flags": False, "stages": 11, "registers": 2},
+    {"registers": 2, "levels": (0,)},
 ]
 VECTOR_BUILDS = [
     ({}, 3),

@@ -42,7 +42,21 @@ BAD_MAC = [
     ({"operands": "cbfloat16"}, TypeError, "operands: got 'cbfloat16', must be a sequence of FloatFormat"),
     ({"operands": ("cbfloat16",)}, TypeError, "operands: got 'cbfloat16', must be golden.FloatFormats"),
     ({"operands": (FP32,)}, ValueError, "operands: got float32 of 32 bits, must be at most 16 bits wide"),
-    ({"operands": (FP16, FP16)}, ValueError, "operands: got float16, float16, must be different formats"),
+    (
+        {"operands": (FP16, FP16)},
+        ValueError,
+        "operands: got float16, float16, must be different formats, each with a name of its own",
+    ),
+    (
+        {"operands": (FP16, FloatFormat("float16", 6, 9))},
+        ValueError,
+        "operands: got float16, float16, must be different formats, each with a name of its own",
+    ),
+    (
+        {"operands": (FloatFormat("a\nb", 6, 9),)},
+        ValueError,
+        "operands: got a format named 'a\\nb', must be a name of printable characters",
+    ),
     (
         {"operands": (NO_ONE,)},
         ValueError,

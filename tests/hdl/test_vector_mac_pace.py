@@ -60,9 +60,13 @@ def test_vector_mac_in_rotation_accepts_a_beat_every_cycle_but_for_promotions(st
     assert {register: done.of(register) for register in wanted} == wanted
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
-def test_vector_mac_on_single_products_at_full_rate_is_not_held_up_by_the_queue_of_results(level):
-    unit = unit_of(VectorMac, lanes=2)
+@pytest.mark.parametrize("stages", [1, 5, 8, 13])
+@pytest.mark.parametrize(
+    ("levels", "level"),
+    [((0, 1, 2), 0), ((0, 1, 2), 1), ((0, 1, 2), 2), ((0, 2), 0), ((0, 2), 2), ((1, 2), 1), ((2,), 2), ((0,), 0)],
+)
+def test_vector_mac_on_single_products_at_full_rate_is_not_held_up_by_the_queue_of_results(levels, level, stages):
+    unit = unit_of(VectorMac, lanes=2, levels=levels, stages=stages)
     step = 2 if level == 1 else 1
     one = (CBFLOAT16.one,) * 2
     rows = unit.accumulate_latency

@@ -33,7 +33,10 @@ FAULTS = {
         "with m.If(takes):\n                m.d.comb += self.flags", "flags",
     ),
     "overlap not seen": ("checker.py", "Checker", "(start < d_end) & (d_start < end)", "C(0, 1)", "refuses"),
-    "alignment not seen": ("checker.py", "Checker", "batch_stride[:2])", "C(0, 2))", "refuses"),
+    "alignment not seen": ("checker.py", "Checker", "Mux(is_many, batch_stride[:2], 0)", "C(0, 2)", "refuses"),
+    "stride of a single row looked at": (
+        "checker.py", "Checker", "Mux(is_many_rows, row_stride[:2], 0)", "row_stride[:2]", "plain",
+    ),
     "end not seen": ("checker.py", "Checker", "high | (end > (1 << address_bits))", "high", "refuses"),
     "queue too long": (
         "run.py", "Run", "(queue.level != queue.depth) & ~is_ending", "~is_ending", "queue",

@@ -109,9 +109,10 @@ struct memory_index {
     bool valid;
     size_t index;
     template <size_t N> memory_index(const value<N> &address, size_t offset, size_t depth) {
-        static_assert(value<N>::chunks == 1, "an address has up to 32 bits");
-        valid = address.data[0] >= offset && address.data[0] < offset + depth;
-        index = address.data[0] - offset;
+        static_assert(value<N>::chunks <= 1, "an address has up to 32 bits");
+        const uint32_t place = N ? address.data[0] : 0;  // a memory of one word has an address of no bits
+        valid = place >= offset && place < offset + depth;
+        index = place - offset;
     }
 };
 
