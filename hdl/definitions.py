@@ -124,10 +124,17 @@ class Format(Definition):
         return "a format, such as float32"
 
     def check(self, name: str, value: Any, given: Any) -> FloatFormat:
-        return check_format(value, name)
+        return _with_a_name(name, check_format(value, name))
 
     def parse(self, name: str, text: str) -> FloatFormat:
         return _format(name, text)
+
+
+def _with_a_name(name: str, fmt: FloatFormat) -> FloatFormat:
+    """Return a format whose name stays within a comment of the Verilog; raise a ValueError for any other."""
+    if not str(fmt).isprintable():
+        raise ValueError(f"{name}: got a format named {str(fmt)!r}, must be a name of printable characters")
+    return fmt
 
 
 def _format(name: str, text: str) -> FloatFormat:
@@ -163,8 +170,7 @@ class Formats(Definition):
                 raise ValueError(f"{name}: got {fmt} without subnormals, must have them; FloatConverter converts codes")
             if fmt.has_inf and not fmt.has_one:
                 raise ValueError(f"{name}: got {fmt} with bias {fmt.bias}, must hold 1.0: promotions multiply by it")
-            if not str(fmt).isprintable():
-                raise ValueError(f"{name}: got a format named {str(fmt)!r}, must be a name of printable characters")
+            _with_a_name(name, fmt)
         if len(set(map(str, formats))) != len(formats):
             raise ValueError(f"{name}: got {shown(formats)}, must be different formats, each with a name of its own")
         return formats

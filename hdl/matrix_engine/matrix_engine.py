@@ -58,8 +58,8 @@ class MatrixEngine(wiring.Component):
     when its last one is done. K is cut into slices of `depth` products; a slice of A (the rows of the block) and one of
     B (its columns) lie in block RAM while the next ones are loaded.
 
-    The rows of C of a block are a slice of its own, ahead of the others: they go through the panel of B, float32 in
-    halves, and each of them is loaded into its row of lanes (`hdl.MatrixMac`). With K = 0 they go past the array. An
+    A block's rows of C form a slice ahead of the others. They pass through the panel of B, float32 in two halves, and
+    each is loaded into its row of lanes (`hdl.MatrixMac`). With K = 0 they go past the array. An
     engine without `initial` refuses C.
 
     Its registers and the protocol of a command are described in `hdl.matrix_engine.registers`.

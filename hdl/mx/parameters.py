@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from golden.formats import FP32, FloatFormat
 from golden.mx.recipes import NVFP4, BlockFormat
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding
-from hdl.cores.specials import check_format
 from hdl.definitions import Definition, Format, PowerOfTwo, RandomBits, shown
 from hdl.mx.number_plan import NumberPlan
 from hdl.mx.plan import BlockPlan
@@ -38,7 +37,7 @@ class NarrowFormat(Format):
     def check(self, name: str, value: Any, given: Any) -> FloatFormat | BlockFormat:  # type: ignore[override]
         if isinstance(value, BlockFormat):
             return value
-        if check_format(value, name).width > _WIDEST:
+        if super().check(name, value, given).width > _WIDEST:
             raise ValueError(f"{name}: got {value} of {value.width} bits, must be {self.allowed}")
         if not value.subnormals:
             raise ValueError(f"{name}: got {value} without subnormals, must be {self.allowed}, with subnormals")

@@ -262,6 +262,10 @@ def test_mx_quantizer_with_a_block_of_special_values_is_goldens():
     [
         ({"element": FP16}, "element: got float16 of 16 bits, must be a format of at most 8 bits"),
         ({"element": "float8_e4m3fn"}, "element: got 'float8_e4m3fn', must be a golden.FloatFormat"),
+        (
+            {"element": FloatFormat("a\nb", 4, 3)},
+            r"element: got a format named 'a\\nb', must be a name of printable characters",
+        ),
         ({"element": FLOAT8_E4M3FN, "lanes": 64}, "lanes: got 64, must be at most the 32 values of a block"),
         ({"element": FLOAT8_E4M3FN, "lanes": 0}, "lanes: got 0, must be a power of two from 1 to 64"),
         ({"element": FLOAT8_E4M3FN, "block": 20}, "block: got 20, must be a power of two from 1 to 4096"),

@@ -26,6 +26,11 @@ BAD_MODES = [
 BAD_CONVERTER = [
     ({"source": "float32"}, TypeError, "source: got 'float32', must be a golden.FloatFormat"),
     ({"destination": None}, TypeError, "destination: got None, must be a golden.FloatFormat"),
+    (
+        {"source": FloatFormat("a\nb", 6, 9)},
+        ValueError,
+        "source: got a format named 'a\\nb', must be a name of printable characters",
+    ),
     ({"stages": 0}, ValueError, "stages: got 0, must be from 1 to 3 (2 unless given)"),
     ({"stages": 4}, ValueError, "stages: got 4, must be from 1 to 3 (2 unless given)"),
     ({"stages": "2"}, TypeError, "stages: got '2', must be an int from 1 to 3, or None for 2"),
