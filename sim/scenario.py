@@ -18,10 +18,10 @@ from sim.fields import Words, from_limbs, to_limbs
 __all__ = ["NAMES", "Scenario", "matching"]
 
 _SINGLE = """
-all_blocks all_codes all_tiles_end boundary_codes chunk_edges codes_in_all_modes continuations counted_events
-distances full_queue full_queue_over_resets hazards initial_back_to_back initial_random initial_rotation
-kept_over_resets lanes_apart last_place long_chunks mixed_back_to_back mixed_random mixed_rotation mixed_sampled
-neighbours neighbours_of_promotions piled_promotions port_changes power_up promotions refusals resets
+all_blocks all_codes all_tiles_end boundary_codes chunk_edges chunks_of_one codes_in_all_modes continuations
+counted_events distances full_queue full_queue_over_resets hazards initial_back_to_back initial_random
+initial_rotation kept_over_resets lanes_apart last_place long_chunks mixed_back_to_back mixed_random mixed_rotation
+mixed_sampled neighbours neighbours_of_promotions piled_promotions port_changes power_up promotions refusals resets
 resets_in_every_cycle resets_sampled resets_while_counting sampled_blocks sampled_codes steps steps_sampled
 watched_over_resets
 """

@@ -234,6 +234,8 @@ class MatrixMaker(VectorMaker):
     def scenarios(self) -> list[Scenario]:
         """Return all scenarios."""
         made = [*MacMaker.scenarios(self), self.all_tiles_end()]
+        if self.mac.parameters.has_chunks:
+            made.append(self.make("chunks_of_one", self.chunks_of_one))
         if self.mac.initial:
             made += [self.make(f"initial_{policy}", self.initial_values, policy) for policy in POLICIES]
         return made
@@ -251,6 +253,12 @@ class MatrixMaker(VectorMaker):
                     chain.append(self.segment(index, level, length, chunk=chunk, first=False))
                 chains.append(chain)
         return chains
+
+    def chunks_of_one(self) -> list[Chain]:
+        """End a chunk with every product, in all tiles in turn, so that a tile is met again while its sums queue."""
+        return [
+            [self.segment(index, level, 8, chunk=1)] for index, level in self.kinds for _ in range(self.mac.registers)
+        ]
 
     def all_tiles_end(self) -> Scenario:
         """End all tiles in neighbouring cycles, several times, with refusals between them, while rows may not leave."""
