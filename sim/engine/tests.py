@@ -61,28 +61,27 @@ async def engine_on_a_plain_product_is_golden(dut: Any) -> None:
 @cocotb.test()
 async def engine_counts_no_flags_of_elements_beyond_the_edges(dut: Any) -> None:
     bench = await started(dut)
+    fmt = PARAMETERS.operands[0]
     plain: dict[str, Any] = {
         "batches": 1, "a_float32": False, "b_float32": False, "d_format": None, "initial": Initial.NONE,
+        "format": fmt, "level": PARAMETERS.levels[-1],
     }  # fmt: skip
     # Both halves of block RAM fill with large numbers, whose products overflow; then a product of ones, which is exact.
-    for number, (size, code) in enumerate(
-        ((PARAMETERS.block_rows * PARAMETERS.block_columns, "max_finite"), (1, "one"))
-    ):
-        fmt = PARAMETERS.operands[0]
-        command = random_command(
-            bench.rng, PARAMETERS, MEMORY, m=min(size, PARAMETERS.block_rows), n=min(size, PARAMETERS.block_columns),
-            k=3 if code == "one" else 2 * PARAMETERS.depth, tag=number, format=fmt, level=PARAMETERS.levels[-1],
-            **plain,
-        )  # fmt: skip
-        memory = bench.memory
-        value = fmt.max_finite if code == "max_finite" else int(golden.encode(1.0, fmt))
-        for matrix in (command.a, command.b):
-            matrix.put(memory, np.full((1, matrix.rows, matrix.columns), value))
-        bench.memory = memory
-        flags = command.run(memory, PARAMETERS.subnormals)
-        assert code == "max_finite" or not flags
-        await bench.submit(command)
-        await bench.expect(command, memory, flags if PARAMETERS.flags else 0)
+    large = {"m": PARAMETERS.block_rows, "n": PARAMETERS.block_columns, "k": 2 * PARAMETERS.depth}
+    for number, (a_transposed, b_transposed) in enumerate(itertools.product((False, True), repeat=2)):
+        for sizes, value in ((large, fmt.max_finite), ({"m": 1, "n": 1, "k": 3}, fmt.one)):
+            command = random_command(
+                bench.rng, PARAMETERS, MEMORY, tag=number, a_transposed=a_transposed, b_transposed=b_transposed,
+                **sizes, **plain,
+            )  # fmt: skip
+            memory = bench.memory
+            for matrix in (command.a, command.b):
+                matrix.put(memory, np.full((1, matrix.rows, matrix.columns), value))
+            bench.memory = memory
+            flags = command.run(memory, PARAMETERS.subnormals)
+            assert value != fmt.one or not flags
+            await bench.submit(command)
+            await bench.expect(command, memory, flags if PARAMETERS.flags else 0)
 
 
 @cocotb.test()
