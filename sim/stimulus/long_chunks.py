@@ -85,8 +85,11 @@ def _segments(maker: Maker, level: int, chunk: int) -> Iterator[Segment]:
 
 
 def _wrong_lengths(chunk: int, end: int) -> NDArray[np.int64]:
-    """Return lengths that a wrong counter would take for this one: one off, or without one of its upper bits."""
-    lengths = {end - 1, end + 1} | {end % (1 << bit) for bit in range(1, end.bit_length())}
+    """Return lengths that a wrong counter would take for this one: one off, or without its upper bits.
+
+    Without them, a power of two is 0, and the whole reduction one chunk.
+    """
+    lengths = {end - 1, end + 1} | {end % (1 << bit) or end + _REST for bit in range(1, end.bit_length())}
     if not chunk:
         lengths = {end, end - 1, end // 2}
     return np.array(sorted(length for length in lengths if length and length != chunk), np.int64)

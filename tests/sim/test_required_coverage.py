@@ -147,13 +147,13 @@ def test_long_chunks_must_be_told_from_their_neighbours_up_to_the_largest() -> N
     ("chunk", "end", "wrong"),
     [
         (1, 1, [2]),
-        (32, 32, [31, 33]),
+        (32, 32, [31, 33, 37]),
         (33, 33, [1, 32, 34]),
         (65535, 65535, [*((1 << bit) - 1 for bit in range(1, 16)), 65534, 65536]),
         (0, 65536, [32768, 65535, 65536]),
     ],
 )
-def test_long_chunk_is_told_from_one_more_one_less_and_one_without_an_upper_bit(
+def test_long_chunk_is_told_from_one_more_one_less_and_one_without_its_upper_bits(
     chunk: int, end: int, wrong: list[int]
 ) -> None:
     assert _wrong_lengths(chunk, end).tolist() == wrong
