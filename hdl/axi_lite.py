@@ -80,8 +80,9 @@ class CounterRegisters(wiring.Component):
 
     A read returns the value of a counter in one cycle; other registers read as 0. For a consistent set of counters,
     let the unit become idle first. A write to any other register changes nothing and is answered with SLVERR; neither
-    does a write without byte strobes. The lowest two bits of an address are ignored. One read and one write can be
-    outstanding, and neither waits for the other. Every output comes from a register. `axi_lite_ports` lists the ports.
+    does a write without byte strobes. The lowest two bits of an address are ignored. Two reads and two writes can be
+    outstanding: one that is answered, and one that waits for that answer to be taken. Reads and writes do not wait for
+    each other. Every output of the bus comes from a register. `axi_lite_ports` lists the ports.
 
     Attributes
     ----------

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from amaranth import ClockDomain, Module, Mux
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from golden.formats import FloatFormat
+from golden.rounding import Rounding
 from hdl.axi_lite import CounterRegisters, axi_lite_ports
 from hdl.cores.result import flags_layout
-from hdl.definitions import shown
+from hdl.definitions import Roundings, shown
 from hdl.mac.multiply_accumulate import MultiplyAccumulate
 from hdl.mac.parameters import MacParameters
 from hdl.mac.ports import Error
@@ -27,6 +28,26 @@ __all__ = ["AxiStreamMac"]
 _NO_LEVEL = 3
 _MOST_REGISTERS, _MOST_FORMATS = 256, 16
 _MAC = MacParameters.definitions()
+
+
+@dataclass(frozen=True)
+class _OneMode(Roundings):
+    """One rounding mode that takes no random number."""
+
+    written = ""
+
+    @property
+    def allowed(self) -> str:
+        return f"one of {shown(tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC))}"
+
+    def check(self, name: str, value: Any, given: Any) -> tuple[Rounding, ...]:
+        modes = super().check(name, value, given)
+        if len(modes) > 1 or Rounding.STOCHASTIC in modes:
+            raise ValueError(
+                f"{name}: got {shown(modes)}, must be one mode that takes no random number: "
+                "s_axis_tuser has no field for a mode; mac (hdl.MultiplyAccumulate) has one"
+            )
+        return modes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +63,14 @@ class AxiStreamParameters(MacParameters):
     operands: Annotated[
         Sequence[FloatFormat], replace(_MAC["operands"], meaning=f"operand formats, at most {_MOST_FORMATS}")
     ] = MacParameters.operands
-    registers: Annotated[int, replace(_MAC["registers"], meaning=f"16-bit accumulators, at most {_MOST_REGISTERS}")] = (
-        MacParameters.registers
+    registers: Annotated[int, replace(_MAC["registers"], most=_MOST_REGISTERS)] = MacParameters.registers
+    roundings: Annotated[Sequence[Rounding | str], _OneMode("rounding mode", is_rare=True)] = MacParameters.roundings
+    random_bits: Annotated[int, replace(_MAC["random_bits"], meaning="without effect, as no mode takes a number")] = (
+        MacParameters.random_bits
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.registers > _MOST_REGISTERS:
-            raise ValueError(f"registers: got {self.registers}, must be at most {_MOST_REGISTERS} to fit s_axis_tuser")
-        if self.formats.controls.size:
-            raise ValueError(
-                f"roundings: got {shown(self.formats.roundings)}, must be one mode that takes no random number: "
-                "s_axis_tuser has no field for a mode; mac (hdl.MultiplyAccumulate) has one"
-            )
         if len(self.operands) > _MOST_FORMATS:
             raise ValueError(f"operands: got {len(self.operands)}, must be at most {_MOST_FORMATS} to fit s_axis_tuser")
 

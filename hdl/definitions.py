@@ -214,13 +214,13 @@ class Roundings(Definition):
 
     @property
     def allowed(self) -> str:
-        return f"some of {shown(tuple(Rounding))}"
+        return f"some of {shown(tuple(Rounding))}, each once"
 
     def check(self, name: str, value: Any, given: Any) -> tuple[Rounding, ...]:
         given_modes = _as_tuple(name, [value] if isinstance(value, str) else value, Rounding)
         modes = tuple(as_rounding(mode, name) for mode in given_modes)
         if not modes or len(set(modes)) != len(modes):
-            raise ValueError(f"{name}: got {shown(modes) or 'none'}, must be {self.allowed}, each once")
+            raise ValueError(f"{name}: got {shown(modes) or 'none'}, must be {self.allowed}")
         return tuple(sorted(modes, key=lambda mode: mode.value))
 
     def parse(self, name: str, text: str) -> tuple[str, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from golden.formats import FP32, FloatFormat
+from golden.formats import FORMATS, FP32, FloatFormat
 from golden.mx.recipes import NVFP4, BlockFormat
+from golden.nearest import did_you_mean
 from golden.rounding import DEFAULT_RANDOM_BITS, Rounding, as_rounding
 from hdl.definitions import Definition, Format, PowerOfTwo, RandomBits, shown
 from hdl.mx.number_plan import NumberPlan
@@ -21,6 +22,13 @@ _BLOCK = 32
 _WIDEST = 8
 
 
+#: The elements that have a name.
+_ELEMENTS: dict[str, FloatFormat | BlockFormat] = {
+    **{fmt.name: fmt for fmt in FORMATS if fmt.width <= _WIDEST and fmt.subnormals},
+    NVFP4.name: NVFP4,
+}
+
+
 @dataclass(frozen=True)
 class NarrowFormat(Format):
     """One format of 8 bits at most, or the format of blocks whose scales are numbers."""
@@ -29,18 +37,27 @@ class NarrowFormat(Format):
 
     @property
     def allowed(self) -> str:
-        return f"a format of at most {_WIDEST} bits, such as float8_e4m3fn, or {NVFP4}"
+        return f"a format of at most {_WIDEST} bits with subnormals, such as float8_e4m3fn, or {NVFP4}"
 
     def parse(self, name: str, text: str) -> FloatFormat | BlockFormat:  # type: ignore[override]  # more than it
-        return NVFP4 if text.strip() == NVFP4.name else super().parse(name, text)
+        given = text.strip()
+        if given not in _ELEMENTS:
+            raise ValueError(
+                f"{name}: got {text!r}, must be one of {', '.join(_ELEMENTS)}{did_you_mean(given, _ELEMENTS)}"
+            )
+        return _ELEMENTS[given]
 
     def check(self, name: str, value: Any, given: Any) -> FloatFormat | BlockFormat:  # type: ignore[override]
+        if value == NVFP4:
+            return NVFP4
         if isinstance(value, BlockFormat):
-            return value
+            raise ValueError(f"{name}: got {value}, must be {self.allowed}")
+        if not isinstance(value, FloatFormat):
+            raise TypeError(f"{name}: got {value!r}, must be a golden.FloatFormat or golden.mx.NVFP4")
         if super().check(name, value, given).width > _WIDEST:
             raise ValueError(f"{name}: got {value} of {value.width} bits, must be {self.allowed}")
         if not value.subnormals:
-            raise ValueError(f"{name}: got {value} without subnormals, must be {self.allowed}, with subnormals")
+            raise ValueError(f"{name}: got {value} without subnormals, must be {self.allowed}")
         return value
 
 

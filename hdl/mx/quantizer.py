@@ -35,7 +35,7 @@ def value_beat_layout(parameters: MxParameters) -> data.StructLayout:
     ``random``
         A random number for each value (NUMERICS section 10). Absent unless `rounding` is ``stochastic``.
     ``tensor_exponent``
-        Only for NVFP4: the scale of the tensor is 2 to this power. The one of a block's last beat is used.
+        Only for NVFP4: the scale of the tensor is 2 to this signed power. The one of a block's last beat is used.
     """
     fields: dict[str, Any] = {"values": data.ArrayLayout(parameters.source.width, parameters.lanes)}
     if parameters.plan.is_stochastic:
@@ -69,15 +69,14 @@ _COMPARED = data.StructLayout({"is_beat": 1, "is_first": 1, "is_last": 1})
 
 @documented(MxParameters)
 class MxQuantizer(wiring.Component):
-    """Quantise values in blocks that share a scale (OCP microscaling, as `golden.mx.quantize`).
+    """Quantise values as `golden.mx.quantize` with recipe ocp_floor, or triton_nvfp4 for blocks of NVFP4.
 
-    Scales are powers of two of OCP's rule. Of NVFP4 they are those of the recipe ``triton_nvfp4``, and the scale of the
-    tensor is a power of two, which comes with the values.
+    The scale of an NVFP4 tensor is a power of two, which comes with the values.
 
     From the reset on, every `block` values in ``block / lanes`` beats are a block; pad a short block with zeros. A beat
     enters and a beat leaves in every cycle: while a block leaves, the next one enters. The beats of a block leave one
     after the other; the first one leaves `latency` cycles after the last has entered. While a result is not accepted,
-    values enter until the queue of two blocks is full.
+    values enter until the queue of values is full, which holds two blocks or more.
 
     Attributes
     ----------

@@ -26,6 +26,7 @@ from golden import (
 )
 from golden.arrays.checks import code_dtype
 from golden.formats import NARROW_FORMATS
+from golden.mx.recipes import BlockFormat
 from hdl import MxQuantizer
 from hdl.catalogue import UNITS
 from hdl.mx.block import QuantizeBlock
@@ -261,7 +262,11 @@ def test_mx_quantizer_with_a_block_of_special_values_is_goldens():
     ("given", "message"),
     [
         ({"element": FP16}, "element: got float16 of 16 bits, must be a format of at most 8 bits"),
-        ({"element": "float8_e4m3fn"}, "element: got 'float8_e4m3fn', must be a golden.FloatFormat"),
+        ({"element": "float8_e4m3fn"}, "element: got 'float8_e4m3fn', must be a golden.FloatFormat or golden.mx.NVFP4"),
+        (
+            {"element": BlockFormat("odd4", FP16, 16, FP16, "triton_nvfp4"), "block": 16},
+            "element: got odd4, must be a format of at most 8 bits with subnormals, such as float8_e4m3fn, or nvfp4",
+        ),
         (
             {"element": FloatFormat("a\nb", 4, 3)},
             r"element: got a format named 'a\\nb', must be a name of printable characters",

@@ -100,9 +100,13 @@ BAD_MAC = [
 ]
 
 SEVENTEEN = tuple(FloatFormat(f"e5m10_bias_{bias}", 5, 10, bias=bias) for bias in range(7, 24))
+ONE_MODE = MODES.replace("some", "one").replace(", stochastic", "")
 BAD_AXI = [
-    *BAD_MAC,
-    ({"registers": 512}, ValueError, "registers: got 512, must be at most 256 to fit s_axis_tuser"),
+    *(
+        (given, kind, message.replace("to 4096", "to 256").replace(f"{MODES}, each once", ONE_MODE))
+        for given, kind, message in BAD_MAC
+    ),
+    ({"registers": 512}, ValueError, "registers: got 512, must be a power of two from 2 to 256"),
     ({"operands": SEVENTEEN}, ValueError, "operands: got 17, must be at most 16 to fit s_axis_tuser"),
     (
         {"roundings": ("nearest_even", "up")},

@@ -271,7 +271,8 @@ BAD = [
     ("convert --source fp32 --destination fp16 --name logic", "name: got 'logic', a keyword of (System)Verilog"),
     ("convert --source fp32 --destination fp16 --name CCU2C", "name: got 'CCU2C', a primitive of an FPGA; choose"),
     ("convert --source fp32 --destination fp16 --name=", "name: got '', must be a Verilog identifier"),
-    ("mx-quantize --element fp16", "element: got float16 of 16 bits, must be a format of at most 8 bits, such as "),
+    ("mx-quantize --element fp16", "element: got 'fp16', must be one of float8_e4m3fn, "),
+    ("mx-quantize --element nvfp", "element: got 'nvfp', must be one of float8_e4m3fn, "),
     ("mx-quantize --element nvfp4", "block: got 32, must be 16 for nvfp4"),
     ("mx-quantize --element float8_e5m2 --lanes 64", "lanes: got 64, must be at most the 32 values of a block"),
     ("mx-quantize --element float8_e5m2 --lanes 3", "lanes: got 3, must be a power of two from 1 to 64"),
@@ -281,7 +282,7 @@ BAD = [
     ("mac --levels 0,x", "levels: got '0,x', must be numbers such as 0,1,2"),
     ("mac --levels 3", "levels: got (3,), must be some of (0, 1, 2), each once"),
     ("vector-mac --lanes 3", "lanes: got 3, must be an even number from 2 to 1024"),
-    ("mac-axi-stream --registers 512", "registers: got 512, must be at most 256 to fit s_axis_tuser"),
+    ("mac-axi-stream --registers 512", "registers: got 512, must be a power of two from 2 to 256"),
 ]
 
 
