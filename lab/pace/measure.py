@@ -12,6 +12,8 @@ __all__ = ["products_per_beat", "products_per_cycle"]
 
 def products_per_beat(unit: Any, level: int) -> int:
     """Return the number of products in a beat: one for each lane; into fp32, half as many in a vector unit."""
+    if hasattr(unit, "rows"):
+        return int(unit.rows * unit.columns)
     lanes = getattr(unit, "lanes", None)
     if lanes is None:
         return 1
@@ -19,8 +21,8 @@ def products_per_beat(unit: Any, level: int) -> int:
 
 
 def _accumulators(unit: Any, level: int) -> list[int]:
-    """Return the registers to use in rotation: level 1, and level 0 of the scalar unit, take pairs of registers."""
-    takes_pairs = level == 1 or (level == 0 and not hasattr(unit, "lanes"))
+    """Return the registers to use in rotation: level 1, and level 0 of the scalar unit, take pairs; arrays never do."""
+    takes_pairs = not hasattr(unit, "rows") and (level == 1 or (level == 0 and not hasattr(unit, "lanes")))
     return list(range(0, unit.registers, 2 if takes_pairs else 1))
 
 
@@ -29,7 +31,7 @@ def products_per_cycle(unit: Any, *, level: int, chunk: int = 32, chunks: int = 
 
     Parameters
     ----------
-    unit : MultiplyAccumulate or VectorMac
+    unit : MultiplyAccumulate, VectorMac or MatrixMac
     level : int
         Precision level.
     chunk : int

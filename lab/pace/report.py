@@ -82,7 +82,7 @@ class Pace:
 
 
 def measured_units(report: Report) -> dict[str, Build]:
-    """Return the accumulating units of a report that have their recommended depth, and flags."""
+    """Return the accumulating units of a report that have their recommended depth, and, but for arrays, flags."""
     # No simulator knows the primitive of a family; the generic multiplier takes as many cycles.
     builds = catalogue("generic")
     return {result.name: builds[result.name] for result in report.results if _has_pace(UNITS[result.name])}
@@ -90,7 +90,7 @@ def measured_units(report: Report) -> dict[str, Build]:
 
 def _has_pace(unit: Unit) -> bool:
     is_accumulating = unit.kind.core in (Kind.MAC, Kind.VECTOR)
-    return is_accumulating and not {"stages", "flags"} & unit.arguments.keys()
+    return unit.kind is Kind.MATRIX or (is_accumulating and not {"stages", "flags"} & unit.arguments.keys())
 
 
 def paces(report: Report, measured: dict[tuple[str, int], Fraction], units: dict[str, Any]) -> Iterator[Pace]:
@@ -116,15 +116,15 @@ def paces(report: Report, measured: dict[tuple[str, int], Fraction], units: dict
 
 
 def conclusion(rows: list[Pace]) -> str:
-    """Return one line: the fastest row of one lane and of several, in cbfloat16 at level 1."""
+    """Return one line: the fastest row of one lane, of several and of an array, in cbfloat16 at level 1."""
     chosen = [row for row in rows if row.format == "cbfloat16" and row.level == 1]
-    scalar, vector = (
+    scalar, vector, matrix = (
         max((row for row in chosen if UNITS[row.unit].kind is kind), key=lambda row: row.rate)
-        for kind in (Kind.MAC, Kind.VECTOR)
+        for kind in (Kind.MAC, Kind.VECTOR, Kind.MATRIX)
     )
     return (
         f"{scalar.rate:.0f} million in one lane (`{scalar.unit}`), {vector.rate:.0f} million in several "
-        f"(`{vector.unit}`), in cbfloat16 at level 1"
+        f"(`{vector.unit}`), {matrix.rate:.0f} million in an array (`{matrix.unit}`), in cbfloat16 at level 1"
     )
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from golden.formats import FLOAT8_E4M3FN
+from golden.formats import CBFLOAT16, FLOAT8_E4M3FN
 from golden.torch.instruments.advise.costs import vector_unit
-from hdl import MultiplyAccumulate, VectorMac
+from hdl import MatrixMac, MultiplyAccumulate, VectorMac
 from lab.fpga.report import published
 from lab.pace.measure import products_per_beat, products_per_cycle
 from lab.pace.report import PEERS, Pace, every_pace, figures, measured_units
@@ -29,6 +29,20 @@ def test_vector_unit_gives_two_cycles_for_a_promotion_to_fp32_and_one_for_anothe
     assert products_per_cycle(unit, level=level, chunk=8) == pace
 
 
+@pytest.mark.turns
+@pytest.mark.parametrize(("level", "pace"), [(0, 2), (1, 2 * Fraction(8, 9)), (2, 2 * Fraction(8, 9))])
+def test_array_gives_a_cycle_of_all_lanes_for_each_promotion(level, pace):
+    unit = MatrixMac(operands=(CBFLOAT16,), rows=1, columns=2)
+    assert products_per_cycle(unit, level=level, chunk=8) == pace
+
+
+@pytest.mark.turns
+@pytest.mark.parametrize("level", [1, 2])
+def test_array_without_level_0_promotes_beside_its_lanes(level):
+    unit = MatrixMac(operands=(CBFLOAT16,), rows=1, columns=2, levels=(1, 2))
+    assert products_per_cycle(unit, level=level, chunk=8) == 2
+
+
 def test_measured_unit_is_simulated_without_the_primitive_of_its_family():
     build = measured_units(published())["mac_cbfloat16_level_2"]
     assert products_per_cycle(build(), level=2, chunk=4, chunks=3) == Fraction(4, 5)
@@ -37,6 +51,7 @@ def test_measured_unit_is_simulated_without_the_primitive_of_its_family():
 def test_products_of_a_beat_are_one_or_as_many_as_lanes_of_the_level():
     assert [products_per_beat(MultiplyAccumulate(), level) for level in (0, 1, 2)] == [1, 1, 1]
     assert [products_per_beat(VectorMac(lanes=8), level) for level in (0, 1, 2)] == [4, 8, 8]
+    assert [products_per_beat(MatrixMac(rows=2, columns=3), level) for level in (0, 1, 2)] == [6, 6, 6]
 
 
 def test_row_of_the_table_is_pace_times_frequency_and_that_by_area():
