@@ -14,7 +14,7 @@ from golden.formats import FloatFormat
 from golden.identification.findings import Finding
 from golden.identification.probes import KINDS, Probe, hard_probe
 
-__all__ = ["SAME", "consistency", "consistency_probes", "shaped_probe"]
+__all__ = ["RANDOM", "SAME", "consistency", "consistency_probes", "shaped_probe"]
 
 _Asked = Sequence[tuple[Probe, NDArray[Any]]]
 
@@ -24,6 +24,7 @@ _ROWS, _COLUMNS = 6, 5
 _SHAPES = (
     (1, 33, 1), (1, 520, 9), (9, 130, 1), (3, 385, 5), (33, 64, 65), (16, 1030, 16), (2, 4100, 2), (128, 16, 96),
     (4, 40, 300), (300, 40, 4), (1, 64, 520), (150, 130, 160), (128, 520, 128),
+    (256, 64, 256), (16, 1024, 16), (8, 2048, 8), (8, 4096, 8),
 )  # fmt: skip
 _DISTINCT = 8
 #: Statements that the probes show, until a further sum shows otherwise.
@@ -32,6 +33,8 @@ SAME = (
     "Equal sums have equal results at every place.",
     "Results do not depend on M and N.",
 )
+#: The probes of this kind whose sums are random and hard, by their names.
+RANDOM = ("equal", "whole", "part", "shape")
 # Fraction bits of float16, DLFloat and cbfloat16, bfloat16, float32: 1 and a part of the last place, many times.
 _PRECISIONS, _PARTS, _SIDE = (10, 9, 7, 23), (0.25, 0.75), 16
 
@@ -105,12 +108,18 @@ def _again(named: dict[str, list[tuple[Probe, NDArray[Any]]]]) -> Finding | None
 
 
 def _place(named: dict[str, list[tuple[Probe, NDArray[Any]]]]) -> Finding | None:
-    for probe, result in named["equal"]:
+    parts = [each for each in named.get("part of a unit", []) if not _is_scattered(each[1])]
+    for probe, result in [*named["equal"], *parts]:
         values, counts = np.unique(result, return_counts=True)
         if len(values) > 1:
             words = "Results depend on their place."
             return _sum_of(probe, 0, 0, int(values[np.argmin(counts)]), words)
     return None
+
+
+def _is_scattered(result: NDArray[Any]) -> bool:
+    """Return whether equal sums differ as by chance, so that hardly two rows or columns are alike."""
+    return all(len(np.unique(result, axis=axis)) > result.shape[axis] // 2 for axis in (0, 1))
 
 
 def _shape(named: dict[str, list[tuple[Probe, NDArray[Any]]]]) -> Finding | None:
@@ -132,7 +141,7 @@ def _chance(probe: Probe, result: NDArray[Any], out: FloatFormat) -> Finding | N
     bits, part = probe.about
     values = decode(np.ascontiguousarray(result), out).astype(np.float64)
     up = float(np.mean(values == 1 + 2.0**-bits))
-    if not 0 < up < 1 or not np.isin(values, (1.0, 1 + 2.0**-bits)).all():
+    if not 0 < up < 1 or not np.isin(values, (1.0, 1 + 2.0**-bits)).all() or not _is_scattered(result):
         return None
     words = f"Rounding is random: 1 + {part} * 2^-{bits} becomes 1 + 2^-{bits} in {up:.1%} of {values.size} equal sums"
     spread = 4 * (part * (1 - part) / values.size) ** 0.5

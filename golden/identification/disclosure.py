@@ -13,7 +13,6 @@ from golden.rounding import Rounding
 __all__ = ["disclosed", "disclosures"]
 
 _GROUPS = (1, 2, 4, 8, 16, 32, 64)
-_STAGE_ROUNDINGS = {Rounding.NEAREST_EVEN: "frm", Rounding.TO_ODD: "rto"}
 
 
 def _rules(operand: FloatFormat, total: FloatFormat) -> Iterator[tuple[int, str, GroupedSums]]:
@@ -94,19 +93,22 @@ def _of_accumulator(rule: Accumulator, operand: FloatFormat, widening: int) -> s
         return "none: subnormal numbers are flushed, the extension keeps them"
     if rule.promote_every is not None:
         return f"none: a second total takes the sum every {rule.promote_every} products"
-    if rule.join.rounding is not Rounding.NEAREST_EVEN:
-        return f"none: the total is rounded {rule.join.rounding}, which is no mode of frm"
-    is_two_step = rule.join == FusedSum(2) and len(rule.stages) == 1 and not rule.products_overflow
+    mode = rule.join.rounding
+    if mode not in GroupedSums(1, "frm", FP32, FP32).roundings:
+        return f"none: the total is rounded {mode}, which is no mode of frm"
+    names = {mode: "frm", Rounding.TO_ODD: "rto"}
+    is_two_step = rule.join == FusedSum(2, rounding=mode) and len(rule.stages) == 1 and not rule.products_overflow
     groups, rest = divmod(rule.block, widening)
-    if is_two_step and not rest and groups in _GROUPS and _is_exact(rule, rule.stages[0], operand):
-        return _line(groups, _STAGE_ROUNDINGS[rule.stages[0].rounding], FP32, Rounding.NEAREST_EVEN)  # type: ignore[index]
+    if is_two_step and not rest and groups in _GROUPS and rule.stages[0].rounding in names:
+        stage = rule.stages[0]
+        if _is_exact(rule, stage, operand):
+            return _line(groups, names[stage.rounding], FP32, mode)  # type: ignore[index]  # it is among them
     return "psm=1: the sum of a group is not exact, and the three values do not say how it is rounded"
 
 
 def _is_exact(rule: Accumulator, stage: FusedSum, operand: FloatFormat) -> bool:
     """Return whether a stage adds all products of a block exactly and rounds once to float32."""
-    is_whole = stage.terms == rule.block and not stage.chain and stage.rounding in _STAGE_ROUNDINGS
-    if not is_whole or stage.result != FP32:
+    if stage.terms != rule.block or stage.chain or stage.result != FP32:
         return False
     if stage.fraction_bits is None:
         return True

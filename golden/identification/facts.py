@@ -19,44 +19,65 @@ __all__ = ["fact_probes", "facts"]
 _LENGTH = 64
 _DEEPEST = 45
 _MODES = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
-# Sums of 1 and this many units of the last place, whose roundings tell the modes apart.
-_UNITS = (0.5, 1.5, 0.75, 0.25)
+# Sums of 1 and this many units of the last place, whose roundings tell the modes apart; each as a single product.
+_UNITS = {0.5: (1.0, -1), 1.5: (1.5, 0), 0.75: (1.5, -1), 0.25: (1.0, -2)}
+_INF, _NAN = float("inf"), float("nan")
 
 
 def _factors(exponent: int, operand: FloatFormat) -> tuple[float, float] | None:
     """Return two factors of 2**exponent that are normal; None where there are none."""
     low = exponent // 2
-    fits = all(operand.emin <= each <= operand.emax - (not operand.has_inf) for each in (low, exponent - low))
+    # The code of the smallest power of two is 0 in a format without subnormals.
+    least = operand.emin + (float(decode(encode([2.0**operand.emin], operand), operand)[0]) == 0)
+    fits = all(least <= each <= operand.emax - (not operand.has_inf) for each in (low, exponent - low))
     return (2.0 ** (exponent - low), 2.0**low) if fits else None
+
+
+def _subnormals(operand: FloatFormat) -> dict[str, tuple[float, float]]:
+    """Return products of the smallest subnormal with a large number, by the factor that it is."""
+    tiny, large = 2.0 ** (operand.emin - operand.fraction_bits), 2.0 ** (operand.emax - 1)
+    return {"first": (tiny, large), "second": (large, tiny)} if operand.subnormals else {}
+
+
+def _last_bit(operand: FloatFormat) -> float:
+    """Return the exact sum whose last bit is that of a product."""
+    return 4.0**-operand.fraction_bits
+
+
+def _specials(operand: FloatFormat) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """Yield sums with infinities and NaNs, also as the second factor: a device may skip a zero, whatever it meets."""
+    if operand.has_inf:
+        yield "inf - inf", [(_INF, 1.0), (-_INF, 1.0)]
+        yield "inf - inf of second factors", [(1.0, _INF), (1.0, -_INF)]
+        yield "inf * 0", [(_INF, 0.0)]
+        yield "0 * inf", [(0.0, _INF)]
+    if operand.has_nan:
+        yield "nan", [(_NAN, 1.0)]
+        yield "nan as second factor", [(1.0, _NAN)]
+        yield "nan * 0", [(_NAN, 0.0)]
+        yield "0 * nan", [(0.0, _NAN)]
 
 
 def _facts(operand: FloatFormat) -> Iterator[tuple[tuple[Any, ...], list[tuple[float, float]]]]:
     """Return the meaning and the products of each sum."""
     ulp = 2.0**-operand.fraction_bits
-    tiny = 2.0 ** (operand.emin - operand.fraction_bits)
-    yield ("subnormal operand",), [(tiny, 2.0 ** (operand.emax - 1))]
+    for which, factors in _subnormals(operand).items():
+        yield ("subnormal operand", which), [factors]
     if operand.fraction_bits > 1:
         yield ("exact product",), [(-(1 + 2 * ulp), 1.0), (1 + ulp, 1 + ulp)]
     for exponent in range(2 * operand.emin, 2 * operand.emax):
-        if factors := _factors(exponent, operand):
-            yield ("power", exponent), [factors]
+        if power := _factors(exponent, operand):
+            yield ("power", exponent), [power]
     for depth in range(1, _DEEPEST):
-        if factors := _factors(-depth, operand):
-            yield ("beside", depth), [(1.0, 1.0), factors]
-            yield ("beneath", depth), [(1.0, 1.0), factors, (-1.0, 1.0)]
+        if power := _factors(-depth, operand):
+            yield ("beside", depth), [(1.0, 1.0), power]
+            yield ("beneath", depth), [(1.0, 1.0), power, (-1.0, 1.0)]
             for sign in (1.0, -1.0):
-                for at, units in enumerate(_UNITS):
-                    # 0.5 = 2^-1, 1.5 = 1 + 2^-1, 0.75 = 2^-1 + 2^-2: the parts are added from the smallest on.
-                    parts = {0.5: [-1], 1.5: [-1, 0], 0.75: [-2, -1], 0.25: [-2]}[units]
-                    terms = [_factors(part - depth, operand) for part in parts]
-                    if all(terms):
-                        products = [(sign * x, y) for x, y in terms if terms] + [(sign, 1.0)]  # type: ignore[misc]
-                        yield ("rounding", depth, sign, units, at), products
-    if operand.has_inf:
-        yield ("inf - inf",), [(float("inf"), 1.0), (float("-inf"), 1.0)]
-        yield ("inf * 0",), [(float("inf"), 0.0)]
-    if operand.has_nan:
-        yield ("nan",), [(float("nan"), 1.0)]
+                for units, (significand, exponent) in _UNITS.items():
+                    if small := _factors(exponent - depth, operand):
+                        yield ("rounding", depth, sign, units), [(sign * significand * small[0], small[1]), (sign, 1.0)]
+    for name, products in _specials(operand):
+        yield (name,), products
 
 
 def fact_probes(operand: FloatFormat) -> list[Probe]:
@@ -105,25 +126,13 @@ def _dtype(fmt: FloatFormat) -> Any:
     return encode([0.0], fmt).dtype
 
 
-def facts(asked: Sequence[Probe], results: Sequence[NDArray[Any]], out: FloatFormat) -> list[Finding]:
+def facts(
+    asked: Sequence[Probe], results: Sequence[NDArray[Any]], operand: FloatFormat, out: FloatFormat
+) -> list[Finding]:
     """Return what the single sums show."""
     shown = _Shown(asked, results, out)
-    found: list[Finding] = []
-    kept = shown.value("subnormal operand")
-    if kept is not None:
-        word = "are flushed to zero" if kept == 0 else "keep their values"
-        found.append(shown.finding(f"Subnormal operands {word}.", "subnormal operand"))
-    exact = shown.value("exact product")
-    if exact is not None:
-        word = (
-            "is lost: products are rounded, or the sum has too few bits"
-            if exact == 0
-            else "is kept: products are exact"
-        )
-        found.append(shown.finding(f"The last bit of a product {word}.", "exact product"))
-    found += _bits(shown)
-    found += _range(shown, out)
-    for name in ("inf - inf", "inf * 0", "nan"):
+    found = [*_of_subnormals(shown, operand), *_of_products(shown, operand), *_bits(shown), *_range(shown, out)]
+    for name, _ in _specials(operand):
         value = shown.value(name)
         if value is not None:
             code = shown.rows[(name,)][2]
@@ -133,31 +142,64 @@ def facts(asked: Sequence[Probe], results: Sequence[NDArray[Any]], out: FloatFor
     return found
 
 
+def _of_subnormals(shown: _Shown, operand: FloatFormat) -> Iterator[Finding]:
+    words = {}
+    for which, (x, y) in _subnormals(operand).items():
+        value = shown.value("subnormal operand", which)
+        if value is not None:
+            words[which] = "kept" if value == x * y else "flushed to zero" if value == 0 else "changed"
+    if set(words.values()) == {"kept"}:
+        yield shown.finding("Subnormal operands keep their values.", "subnormal operand", "first")
+    elif set(words.values()) == {"flushed to zero"}:
+        yield shown.finding("Subnormal operands are flushed to zero.", "subnormal operand", "first")
+    else:
+        for which, word in words.items():
+            yield shown.finding(f"A subnormal number as the {which} factor is {word}.", "subnormal operand", which)
+
+
+def _of_products(shown: _Shown, operand: FloatFormat) -> Iterator[Finding]:
+    value, exact = shown.value("exact product"), _last_bit(operand)
+    if value is None:
+        return
+    word = (
+        "kept: products are exact"
+        if value == exact
+        else "lost: products are rounded, or the sum has too few bits"
+        if value == 0
+        else f"rounded: the sum is {value:g}, exactly {exact:g}"
+    )
+    yield shown.finding(f"The last bit of a product is {word}.", "exact product")
+
+
 def _bits(shown: _Shown) -> Iterator[Finding]:
-    beside = [depth for depth in shown.depths("beside") if shown.value("beside", depth) == 1 + 2.0**-depth]
+    tried = shown.depths("beside")
+    beside = [depth for depth in tried if shown.value("beside", depth) == 1 + 2.0**-depth]
     if not beside:
         return
     precise = max(beside)
-    yield shown.finding(f"A sum of 1 keeps a term down to 2^-{precise}: {precise} fraction bits.", "beside", precise)
+    is_end = precise == max(tried)
+    bits = f"at least {precise} fraction bits; smaller terms were not tried" if is_end else f"{precise} fraction bits"
+    yield shown.finding(f"A sum of 1 keeps a term down to 2^-{precise}: {bits}.", "beside", precise)
     beneath = [depth for depth in shown.depths("beneath") if shown.value("beneath", depth) == 2.0**-depth]
     if beneath:
         deepest = max(beneath)
-        end = "and below" if deepest == max(shown.depths("beneath")) else f"but not 2^-{deepest + 1}"
-        yield shown.finding(f"Between 1 and -1 a term of 2^-{deepest} survives, {end}.", "beneath", deepest)
-    modes = [mode for mode in _MODES if _agrees(shown, mode, precise)]
-    last = ("rounding", precise, 1.0, 0.75, 2)
-    if last in shown.rows:
-        names = " or ".join(map(str, modes)) or "no single mode"
-        yield shown.finding(f"Sums of 1 and small terms round as {names} does.", *last)
+        end = "smaller terms were not tried" if deepest == max(tried) else f"that of 2^-{deepest + 1} does not"
+        yield shown.finding(
+            f"In the first three products 1, 2^-{deepest}, -1 the small term survives; {end}.", "beneath", deepest
+        )
+    last = ("rounding", precise, 1.0, 0.75)
+    if last in shown.rows and not is_end:
+        names = " or ".join(str(mode) for mode in _MODES if _agrees(shown, mode, precise)) or "no single mode"
+        yield shown.finding(f"Sums of 1 and a small product round as {names} does.", *last)
 
 
 def _agrees(shown: _Shown, mode: Rounding, fraction_bits: int) -> bool:
     like = FloatFormat("like", 8, min(fraction_bits, FP32.fraction_bits))
     seen = [meaning for meaning in shown.rows if meaning[0] == "rounding" and meaning[1] == fraction_bits]
-    for _, _, sign, units, at in seen:
+    for _, _, sign, units in seen:
         exact = sign * (1 + units * 2.0**-fraction_bits)
         wanted = float(decode(encode([exact], like, rounding=mode), like)[0])
-        if shown.value("rounding", fraction_bits, sign, units, at) != wanted:
+        if shown.value("rounding", fraction_bits, sign, units) != wanted:
             return False
     return bool(seen)
 
@@ -169,7 +211,9 @@ def _range(shown: _Shown, out: FloatFormat) -> Iterator[Finding]:
         return
     low, high = min(right), max(right)
     if low > powers[0]:
-        subnormal = "subnormal results are kept" if low < out.emin else "subnormal results are flushed"
-        yield shown.finding(f"The smallest power of two that comes out is 2^{low}: {subnormal}.", "power", low)
+        # Above the smallest normal result, another format has ended ahead of it.
+        kept, flushed = ": subnormal results are kept", ": subnormal results are flushed"
+        end = kept if low < out.emin else flushed if low == out.emin else ""
+        yield shown.finding(f"The smallest power of two that comes out is 2^{low}{end}.", "power", low)
     if high < powers[-1]:
         yield shown.finding(f"2^{high} is the largest power of two; 2^{high + 1} overflows.", "power", high + 1)

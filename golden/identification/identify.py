@@ -15,7 +15,7 @@ from golden.accumulator import OPERAND_BITS, Accumulator
 from golden.arrays.checks import as_codes, as_flag, as_format
 from golden.formats import FP32, FloatFormat
 from golden.identification.climb import Search
-from golden.identification.consistency import SAME, consistency, consistency_probes
+from golden.identification.consistency import RANDOM, SAME, consistency, consistency_probes
 from golden.identification.device import Device, result_format
 from golden.identification.facts import fact_probes, facts
 from golden.identification.findings import Finding
@@ -70,7 +70,7 @@ def identify(
     operand : FloatFormat or str
         Format of the factors, of at most 19 bits.
     result : FloatFormat or str, optional
-        Format of the results; found unless given.
+        Format of the results; found unless given. Values are in float32.
     initial : FloatFormat or str, optional
         Format of the values from which the device starts its sums, where it takes them. The model then takes them so
         too; where they join otherwise, there is no model.
@@ -109,7 +109,9 @@ def identify(
     say = _told if as_flag(progress, "progress") else _untold
     start = None if initial is None else as_format(initial, "initial")
     known = None if result is None else as_format(result, "result")
-    device = Device(function, operand, values=as_flag(values, "values"), initial=start, result=known)
+    if as_flag(values, "values") and known not in (None, FP32):
+        raise ValueError(f"result: got {known} with values=True, must be float32 or left out: values are in float32")
+    device = Device(function, operand, values=values, initial=start, result=known)
     out = result_format(device)
     asked = all_probes(operand, seed, start)
     say(f"asking for {len(asked)} products")
@@ -150,7 +152,7 @@ def concluded(
     every = Examples(asked, results, operand, out)
     same, is_steady = consistency(list(zip(every.asked, every.results, strict=True)), out)
     order = order_of(asked, results, out, units(operand))
-    found = [_order_finding(order), *same, *facts(asked, results, out)]
+    found = [_order_finding(order), *same, *facts(asked, results, operand, out)]
     examples = every.named("hard")
     if all((each == results[0].flat[0]).all() for each in results):
         found.insert(0, Finding("All results are equal: the device does not multiply."))
@@ -191,12 +193,12 @@ def concluded(
 
 
 def _judged(model: Any, others: Examples, device: Device | None) -> tuple[int, Difference | None]:
-    """Return how many sums that did not choose the model are equal, and the first difference."""
+    """Return how many random sums that did not choose the model are equal, and the first difference."""
     for probe, result in zip(others.asked, others.results, strict=True):
         wrong = difference(model, probe, result, others, device)
         if wrong is not None:
             return 0, wrong
-    return others.count, None
+    return others.named(*RANDOM).count, None
 
 
 def _unsteady(model: Any, examples: Examples, device: Device) -> Finding:
@@ -219,7 +221,9 @@ def _added_last(every: Examples, order: Order | None, search: Search | None, ini
 
 def _order_finding(order: Order | None) -> Finding:
     if order is None:
-        return Finding("Order: not found; no term is lost, or rounding hides which.")
+        return Finding(
+            "Order: not found. Of small terms behind two large ones, all survive or none does, or rounding hides which."
+        )
     return Finding(f"Order: {order.text()}.")
 
 

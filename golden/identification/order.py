@@ -47,21 +47,34 @@ class Order:
 
     def text(self) -> str:
         """Return the order in words."""
-        if self.period is None:
+        period = self.period
+        if period is None:
             return f"partial sums of more than {LONG // 2} products"
-        if self.period == 1 and not self.lost:
+        if period == 1 and not self.lost:
             return "no blocks; rounding hides more"
-        if self.period == 1:
+        if period == 1:
             is_chain = all(count == j + 1 for (_, j), count in self.lost.items())
-            return f"one product after the other, {'' if is_chain else 'but not '}from the first to the last"
-        blocks = f"blocks of {self.period} products"
+            return f"{'' if is_chain else 'not '}one product after the other, from the first to the last"
         if not self.lost:
-            return f"{blocks}; rounding hides the order within"
-        within = {pair: count for pair, count in self.lost.items() if pair[1] < self.period}
+            return f"{period} products repeat it; rounding hides more"
+        if period > PAIRS // 2:
+            return f"partial sums of {period} products in a sum of {LONG}; other lengths may have others"
+        if not all(self._is_of_blocks(*pair) for pair in self.lost):
+            return "several partial sums, not of neighbours"
+        within = {pair: count for pair, count in self.lost.items() if pair[1] < period}
+        if period == 2:
+            return "blocks of 2 products"
+        blocks = f"blocks of {period} products; within a block, "
         if all(count == j + 1 for (_, j), count in within.items()):
-            return f"{blocks}; within a block, one after the other"
-        at_once = len(set(within.values())) == 1
-        return f"{blocks}; within a block, " + ("all at once" if at_once else "in several sums")
+            return f"{blocks}one after the other"
+        return blocks + ("all at once" if len(set(within.values())) == 1 else "in several sums")
+
+    def _is_of_blocks(self, i: int, j: int) -> bool:
+        """Return whether a pair of places is lost with no more than its block, or with at least two whole blocks."""
+        assert self.period is not None
+        lost = self.lost[i, j]
+        end = (j // self.period + 1) * self.period
+        return lost <= end if i // self.period == j // self.period else lost >= 2 * self.period
 
 
 def _measured(asked: Sequence[Probe], results: Sequence[NDArray[Any]], kind: str, fmt: FloatFormat) -> _Sums:

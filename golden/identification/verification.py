@@ -25,12 +25,13 @@ _FEWEST_ROWS, _MOST_ROWS = 64, 2048
 _TURNS = 4 * KINDS * len(LENGTHS)
 # M and N, and lengths for them; a product has at most so many factors, and so many steps.
 _PLACES = (
-    (1, 1), (1, 64), (64, 1), (2, 3), (7, 5), (33, 17), (64, 64), (256, 9), (12, 200), (1, 520), (128, 128), (130, 200),
+    (1, 1), (1, 64), (64, 1), (2, 3), (7, 5), (16, 16), (33, 17), (64, 64), (256, 9), (12, 200), (1, 520), (128, 128),
+    (130, 200), (256, 256),
 )  # fmt: skip
-_LONG = (1, 5, 16, 64, 130, 384, 385, 520, 1030, 2049, 4100)
-_STEPS, _STEPS_OF_LARGE, _LARGE = 2_000_000, 17_000_000, 128
+_LONG = (1, 5, 16, 64, 130, 256, 384, 385, 512, 520, 1024, 1030, 2048, 2049, 4096, 4100)
+_STEPS, _STEPS_OF_LARGE, _LARGE = 2_400_000, 17_000_000, 128
 # A product has at most this share of all sums, unless it is a small one.
-_SHARE, _SMALL = 16, 64 * 64
+_SHARE, _SMALL = 15, 64 * 64
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ def test_identify_device_of_the_extension_returns_its_disclosure(operand, total,
 
 EXACT_8 = FusedSum(4, 40)
 RULE_8 = golden.Accumulator(8, 4, FusedSum(2), stages=(EXACT_8,))
+TO_ODD = golden.Accumulator(16, 2, FusedSum(2, rounding="to_odd"), stages=(FusedSum(2),))
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,8 @@ RULE_8 = golden.Accumulator(8, 4, FusedSum(2), stages=(EXACT_8,))
     [
         (accumulators["arm_bfdot_ebf16"], BF16, "G=1 psm=0 rnd=frm, accumulator float32, frm nearest_even"),
         (RULE_8, FLOAT8_E4M3FN, "G=1 psm=0 rnd=frm, accumulator float32, frm nearest_even"),
-        (accumulators["nvidia_hopper"], BF16, "none: the total is rounded toward_zero"),
+        (accumulators["nvidia_hopper"], BF16, "psm=1: the sum of a group is not exact"),
+        (TO_ODD, BF16, "none: the total is rounded to_odd, which is no mode of frm"),
         (accumulators["amd_cdna1"], BF16, "psm=1"),
         (accumulators["x86_vdpbf16ps"], BF16, "none: subnormal numbers are flushed"),
         (accumulators["deepseek_fp8"], FLOAT8_E4M3FN, "none: a second total"),
