@@ -38,7 +38,7 @@ class _OneMode(Roundings):
 
     @property
     def allowed(self) -> str:
-        return f"one of {shown(tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC))}"
+        return f"one mode of {shown(tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC))}"
 
     def check(self, name: str, value: Any, given: Any) -> tuple[Rounding, ...]:
         modes = super().check(name, value, given)

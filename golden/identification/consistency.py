@@ -33,8 +33,8 @@ SAME = (
     "Equal sums have equal results at every place.",
     "Results do not depend on M and N.",
 )
-#: The probes of this kind whose sums are random and hard, by their names.
-RANDOM = ("equal", "whole", "part", "shape")
+#: Probes with many different sums that are random and hard.
+RANDOM = ("whole", "shape")
 # Fraction bits of float16, DLFloat and cbfloat16, bfloat16, float32: 1 and a part of the last place, many times.
 _PRECISIONS, _PARTS, _SIDE = (10, 9, 7, 23), (0.25, 0.75), 16
 
@@ -108,8 +108,7 @@ def _again(named: dict[str, list[tuple[Probe, NDArray[Any]]]]) -> Finding | None
 
 
 def _place(named: dict[str, list[tuple[Probe, NDArray[Any]]]]) -> Finding | None:
-    parts = [each for each in named.get("part of a unit", []) if not _is_scattered(each[1])]
-    for probe, result in [*named["equal"], *parts]:
+    for probe, result in named["equal"]:
         values, counts = np.unique(result, return_counts=True)
         if len(values) > 1:
             words = "Results depend on their place."

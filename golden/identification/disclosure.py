@@ -72,6 +72,10 @@ def _line(groups: int, rnd: str, total: FloatFormat, mode: Rounding) -> str:
     return f"G={groups} psm=0 rnd={rnd}, accumulator {total}, frm {mode}"
 
 
+def _one_by_one(widening: int) -> str:
+    return f"none: products join one by one, the smallest group of the extension has {widening}"
+
+
 def _of_reduction(model: Reduction, widening: int) -> str:
     """Return the disclosure of a sum in partial sums: a single product, rounded as the total, is a group."""
     if isinstance(model.accumulator, Accumulator) and model.operand is not None:
@@ -83,7 +87,7 @@ def _of_reduction(model: Reduction, widening: int) -> str:
     if widening == model.chunk == 1 and model.inner == model.outer:
         return _line(1, "frm", model.outer, model.rounding)
     if widening > 1 and (model.chunk == 1 or model.is_chain):
-        return f"none: products join one by one, the smallest group of the extension has {widening}"
+        return _one_by_one(widening)
     return "psm=1: partial sums are rounded step by step, which the three values do not say"
 
 
@@ -96,13 +100,17 @@ def _of_accumulator(rule: Accumulator, operand: FloatFormat, widening: int) -> s
     mode = rule.join.rounding
     if mode not in GroupedSums(1, "frm", FP32, FP32).roundings:
         return f"none: the total is rounded {mode}, which is no mode of frm"
+    if not rule.stages and widening > 1 and (rule.block == 1 or rule.join.chain):
+        return _one_by_one(widening)
     names = {mode: "frm", Rounding.TO_ODD: "rto"}
     is_two_step = rule.join == FusedSum(2, rounding=mode) and len(rule.stages) == 1 and not rule.products_overflow
-    groups, rest = divmod(rule.block, widening)
-    if is_two_step and not rest and groups in _GROUPS and rule.stages[0].rounding in names:
-        stage = rule.stages[0]
-        if _is_exact(rule, stage, operand):
-            return _line(groups, names[stage.rounding], FP32, mode)  # type: ignore[index]  # it is among them
+    if is_two_step and _is_exact(rule, rule.stages[0], operand):
+        (groups, rest), rounding = divmod(rule.block, widening), rule.stages[0].rounding
+        if rest or groups not in _GROUPS:
+            return f"none: the extension has no groups of {rule.block} products"
+        if rounding not in names:
+            return f"none: the sum of a group is rounded {rounding}, and the total {mode}"
+        return _line(groups, names[rounding], FP32, mode)
     return "psm=1: the sum of a group is not exact, and the three values do not say how it is rounded"
 
 

@@ -64,7 +64,7 @@ def _facts(operand: FloatFormat) -> Iterator[tuple[tuple[Any, ...], list[tuple[f
     for which, factors in _subnormals(operand).items():
         yield ("subnormal operand", which), [factors]
     if operand.fraction_bits > 1:
-        yield ("exact product",), [(-(1 + 2 * ulp), 1.0), (1 + ulp, 1 + ulp)]
+        yield ("exact product",), [(-(4 - 4 * ulp), 1.0), (2 - ulp, 2 - ulp)]
     for exponent in range(2 * operand.emin, 2 * operand.emax):
         if power := _factors(exponent, operand):
             yield ("power", exponent), [power]
@@ -113,6 +113,10 @@ class _Shown:
             return None
         return float(decode(np.uint32(self.rows[meaning][2]).astype(_dtype(self.out)), self.out))
 
+    def comes_out(self, exponent: int) -> bool:
+        """Return whether a product of 2**exponent has that result."""
+        return self.value("power", exponent) == 2.0**exponent
+
     def finding(self, statement: str, *meaning: Any) -> Finding:
         probe, at, result = self.rows[meaning]
         pairs = zip(probe.a[at].tolist(), probe.b[:, at].tolist(), strict=True)
@@ -146,7 +150,8 @@ def _of_subnormals(shown: _Shown, operand: FloatFormat) -> Iterator[Finding]:
     words = {}
     for which, (x, y) in _subnormals(operand).items():
         value = shown.value("subnormal operand", which)
-        if value is not None:
+        exponent = operand.emin - operand.fraction_bits + operand.emax - 1
+        if value is not None and (value or shown.comes_out(exponent)):
             words[which] = "kept" if value == x * y else "flushed to zero" if value == 0 else "changed"
     if set(words.values()) == {"kept"}:
         yield shown.finding("Subnormal operands keep their values.", "subnormal operand", "first")
@@ -159,7 +164,7 @@ def _of_subnormals(shown: _Shown, operand: FloatFormat) -> Iterator[Finding]:
 
 def _of_products(shown: _Shown, operand: FloatFormat) -> Iterator[Finding]:
     value, exact = shown.value("exact product"), _last_bit(operand)
-    if value is None:
+    if value is None or (value == 0 and not shown.comes_out(-2 * operand.fraction_bits)):
         return
     word = (
         "kept: products are exact"
@@ -185,12 +190,12 @@ def _bits(shown: _Shown) -> Iterator[Finding]:
         deepest = max(beneath)
         end = "smaller terms were not tried" if deepest == max(tried) else f"that of 2^-{deepest + 1} does not"
         yield shown.finding(
-            f"In the first three products 1, 2^-{deepest}, -1 the small term survives; {end}.", "beneath", deepest
+            f"Of the first three products 1, 2^-{deepest}, -1 the small term comes out; {end}.", "beneath", deepest
         )
     last = ("rounding", precise, 1.0, 0.75)
     if last in shown.rows and not is_end:
         names = " or ".join(str(mode) for mode in _MODES if _agrees(shown, mode, precise)) or "no single mode"
-        yield shown.finding(f"Sums of 1 and a small product round as {names} does.", *last)
+        yield shown.finding(f"Sums of 1 and quarters of its last place round as {names} does.", *last)
 
 
 def _agrees(shown: _Shown, mode: Rounding, fraction_bits: int) -> bool:
@@ -212,7 +217,7 @@ def _range(shown: _Shown, out: FloatFormat) -> Iterator[Finding]:
     low, high = min(right), max(right)
     if low > powers[0]:
         # Above the smallest normal result, another format has ended ahead of it.
-        kept, flushed = ": subnormal results are kept", ": subnormal results are flushed"
+        kept, flushed = ": subnormal results are kept", ": subnormal products are flushed"
         end = kept if low < out.emin else flushed if low == out.emin else ""
         yield shown.finding(f"The smallest power of two that comes out is 2^{low}{end}.", "power", low)
     if high < powers[-1]:

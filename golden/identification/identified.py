@@ -69,7 +69,7 @@ class Identified:
         if self.model is not None:
             name = f" ({self.name})" if self.name else ""
             lines += [f"The device computes{name}:", f"    {self.reduction}"]
-            lines += [f"verified on {self.verified:,} random sums of hard kinds, every bit equal"]
+            lines += [f"verified on {self.verified:,} results of random hard sums, every bit equal"]
             lines += [f"disclosure by RISC-V's matrix extension: {self.disclosure}", ""]
         else:
             lines += ["No model was found that computes what the device does. The nearest, by the share of hard sums:"]

@@ -51,7 +51,7 @@ class Order:
         if period is None:
             return f"partial sums of more than {LONG // 2} products"
         if period == 1 and not self.lost:
-            return "no blocks; rounding hides more"
+            return "nothing repeats; rounding hides more"
         if period == 1:
             is_chain = all(count == j + 1 for (_, j), count in self.lost.items())
             return f"{'' if is_chain else 'not '}one product after the other, from the first to the last"
@@ -67,14 +67,14 @@ class Order:
         blocks = f"blocks of {period} products; within a block, "
         if all(count == j + 1 for (_, j), count in within.items()):
             return f"{blocks}one after the other"
-        return blocks + ("all at once" if len(set(within.values())) == 1 else "in several sums")
+        return blocks + ("all are lost together" if len(set(within.values())) == 1 else "in several steps")
 
     def _is_of_blocks(self, i: int, j: int) -> bool:
-        """Return whether a pair of places is lost with no more than its block, or with at least two whole blocks."""
+        """Return whether a pair of places is lost with no more than its block, or with more than a block."""
         assert self.period is not None
         lost = self.lost[i, j]
         end = (j // self.period + 1) * self.period
-        return lost <= end if i // self.period == j // self.period else lost >= 2 * self.period
+        return lost <= end if i // self.period == j // self.period else lost > self.period
 
 
 def _measured(asked: Sequence[Probe], results: Sequence[NDArray[Any]], kind: str, fmt: FloatFormat) -> _Sums:
@@ -110,9 +110,15 @@ def order_of(
 
 
 def _period(survivors: list[int]) -> int | None:
+    # In a chain that ends, all survive in it, and behind it those with which another one begins.
+    head = next(place for place in range(1, LONG) if place + 1 not in survivors)
+    if 1 < head < LONG - 1 and [place for place in survivors if place > head] == [*range(2 * head, LONG, head)]:
+        return head
     tail = [place for place in survivors if place > LONG // 2]
     if len(tail) > 1:
         return math.gcd(*(later - earlier for earlier, later in pairwise(tail)))
+    if len(tail) == 1 < len(survivors):
+        return tail[0] - survivors[-2]
     gone = set(range(2, LONG)) - set(survivors)
     return None if not survivors or not gone else max(survivors)
 

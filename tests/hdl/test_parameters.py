@@ -100,7 +100,7 @@ BAD_MAC = [
 ]
 
 SEVENTEEN = tuple(FloatFormat(f"e5m10_bias_{bias}", 5, 10, bias=bias) for bias in range(7, 24))
-ONE_MODE = MODES.replace("some", "one").replace(", stochastic", "")
+ONE_MODE = MODES.replace("some", "one mode").replace(", stochastic", "")
 BAD_AXI = [
     *(
         (given, kind, message.replace("to 4096", "to 256").replace(f"{MODES}, each once", ONE_MODE))

@@ -28,6 +28,8 @@ def test_identify_device_of_the_extension_returns_its_disclosure(operand, total,
 
 EXACT_8 = FusedSum(4, 40)
 RULE_8 = golden.Accumulator(8, 4, FusedSum(2), stages=(EXACT_8,))
+TWELVE = golden.Accumulator(8, 12, FusedSum(2), stages=(FusedSum(12, 40),))
+TOWARD_ZERO = golden.Accumulator(16, 2, FusedSum(2, rounding="toward_zero"), stages=(FusedSum(2),))
 TO_ODD = golden.Accumulator(16, 2, FusedSum(2, rounding="to_odd"), stages=(FusedSum(2),))
 
 
@@ -38,6 +40,13 @@ TO_ODD = golden.Accumulator(16, 2, FusedSum(2, rounding="to_odd"), stages=(Fused
         (RULE_8, FLOAT8_E4M3FN, "G=1 psm=0 rnd=frm, accumulator float32, frm nearest_even"),
         (accumulators["nvidia_hopper"], BF16, "psm=1: the sum of a group is not exact"),
         (TO_ODD, BF16, "none: the total is rounded to_odd, which is no mode of frm"),
+        (TOWARD_ZERO, BF16, "none: the sum of a group is rounded nearest_even, and the total toward_zero"),
+        (
+            golden.Accumulator(8, 12, FusedSum(2), stages=(FusedSum(12, 40),)),
+            FLOAT8_E4M3FN,
+            "none: the extension has no",
+        ),
+        (golden.Accumulator(16, 4, FusedSum(5, chain=True)), BF16, "none: products join one by one"),
         (accumulators["amd_cdna1"], BF16, "psm=1"),
         (accumulators["x86_vdpbf16ps"], BF16, "none: subnormal numbers are flushed"),
         (accumulators["deepseek_fp8"], FLOAT8_E4M3FN, "none: a second total"),

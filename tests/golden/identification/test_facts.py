@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import golden
-from golden import BF16, DLFLOAT16, FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32, Reduction
+from golden import BF16, CB16, DLFLOAT16, FLOAT4_E2M1FN, FLOAT8_E4M3FN, FLOAT8_E5M2, FP16, FP32, Reduction
 from golden.identification.facts import fact_probes, facts
 
 
@@ -35,7 +35,7 @@ def said_of(device, operand, out=FP32):
 def test_product_rounded_up_is_said_to_be_rounded():
     model = Reduction(BF16, 1, FP32, operand=BF16, out=FP32, rounding="up")
     said = said_of(lambda a, b: golden.matmul(a, b, operand=BF16, reduction=model), BF16)
-    assert "The last bit of a product is rounded: the sum is 0.0078125, exactly 6.10352e-05." in said
+    assert "The last bit of a product is rounded: the sum is 0.015625, exactly 6.10352e-05." in said
 
 
 @pytest.mark.parametrize("flushed", ["first", "second"])
@@ -55,6 +55,36 @@ def test_flush_of_one_factor_alone_is_said_of_that_factor(flushed):
 def test_results_that_end_at_the_format_of_a_partial_sum_are_not_said_to_be_flushed(operand, out, level):
     said = said_of(lambda a, b: golden.matmul(a, b, operand=operand, level=level, out=out), operand)
     assert not any("flushed" in each for each in said)
+    assert any("smallest power of two" in each for each in said) == (operand == FP16)
+
+
+@pytest.mark.parametrize(("operand", "out"), [(FP16, FLOAT8_E4M3FN), (CB16, FP16), (BF16, FLOAT8_E4M3FN)], ids=str)
+def test_terms_below_the_results_are_not_said_to_be_flushed_or_rounded(operand, out):
+    model = Reduction(FP32, None, FP32, operand=operand, out=out)
+    said = said_of(lambda a, b: golden.matmul(a, b, operand=operand, reduction=model), operand, out)
+    wrong = ("Subnormal operands are flushed", "The last bit of a product is lost")
+    assert not any(each.startswith(wrong) for each in said)
+
+
+def test_products_of_all_bits_but_one_are_said_to_be_rounded():
+    fifteen = golden.FloatFormat("fifteen", 8, 14)
+
+    def device(a, b):
+        with np.errstate(all="ignore"):
+            products = golden.decode(a, BF16)[:, :, np.newaxis] * golden.decode(b, BF16)
+            return golden.encode(golden.quantize(products, fifteen).sum(1, dtype=np.float32), FP32)
+
+    assert any(each.startswith("The last bit of a product is lost") for each in said_of(device, BF16))
+
+
+def test_zero_skipped_beside_infinity_is_said():
+    def device(a, b):
+        codes = golden.matmul(a, b, operand=FP16, level=0)
+        met = (a[:, :, np.newaxis] == 0) & (b == FP16.inf)
+        return np.where(met.any(1), 0, codes).astype(np.uint32)
+
+    assert "0 * inf gives no NaN, 0x0." in said_of(device, FP16)
+    assert "inf * 0 gives the canonical NaN, 0x7fc00000." in said_of(device, FP16)
 
 
 def test_terms_smaller_than_any_product_of_normal_numbers_are_said_to_be_untried():
@@ -67,8 +97,8 @@ def test_terms_smaller_than_any_product_of_normal_numbers_are_said_to_be_untried
 def test_lanes_that_round_to_nearest_are_not_said_to_round_toward_zero():
     rule = golden.accumulators["x86_tdpbf16ps"]
     said = said_of(lambda a, b: golden.matmul(a, b, operand=BF16, reduction=rule), BF16)
-    assert "Sums of 1 and a small product round as nearest_even does." in said
-    assert "In the first three products 1, 2^-44, -1 the small term survives; smaller terms were not tried." in said
+    assert "Sums of 1 and quarters of its last place round as nearest_even does." in said
+    assert "Of the first three products 1, 2^-44, -1 the small term comes out; smaller terms were not tried." in said
 
 
 def test_last_bit_of_a_product_is_not_asked_for_where_operands_have_one_fraction_bit():

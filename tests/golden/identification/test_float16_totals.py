@@ -36,7 +36,7 @@ def test_identify_tensor_core_into_float16_returns_its_preset():
     assert (found.model, found.name, found.verified) == (HOPPER, "nvidia_hopper_into_fp16", VERIFY)
     statements = [each.statement for each in found.findings]
     assert not any("A NaN has the code" in each for each in statements)
-    assert "Sums of 1 and a small product round as nearest_even does." in statements
+    assert "Sums of 1 and quarters of its last place round as nearest_even does." in statements
 
 
 @pytest.mark.long

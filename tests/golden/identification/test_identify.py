@@ -139,12 +139,12 @@ def test_identify_stochastic_device_says_that_results_do_not_repeat():
 @pytest.mark.parametrize(
     ("name", "statement"),
     [
-        ("nvidia_hopper", "Order: blocks of 16 products; within a block, all at once."),
-        ("nvidia_hopper", "In the first three products 1, 2^-25, -1 the small term survives; that of 2^-26 does not."),
-        ("nvidia_volta", "Order: blocks of 4 products; within a block, all at once."),
+        ("nvidia_hopper", "Order: blocks of 16 products; within a block, all are lost together."),
+        ("nvidia_hopper", "Of the first three products 1, 2^-25, -1 the small term comes out; that of 2^-26 does not."),
+        ("nvidia_volta", "Order: blocks of 4 products; within a block, all are lost together."),
         ("x86_vdpbf16ps", "Subnormal operands are flushed to zero."),
         ("nvidia_ada", "Subnormal operands keep their values."),
-        ("amd_cdna1", "Order: blocks of 4 products; within a block, in several sums."),
+        ("amd_cdna1", "Order: blocks of 4 products; within a block, in several steps."),
     ],
 )
 def test_identify_findings_state_what_the_machine_is_known_for(name, statement):

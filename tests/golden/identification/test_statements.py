@@ -1,11 +1,14 @@
 """Devices that earlier versions described wrongly, found by an outside review."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import golden
-from golden import BF16, FP32
+from golden import BF16, FP32, Reduction
 from golden.identification import identify
+from golden.identification.identify import all_probes, concluded
 
 VERIFY = 2000
 
@@ -70,8 +73,13 @@ def reversed_chain(a, b):
     return exact(a[:, ::-1], b[::-1])
 
 
-def pairs_of_exact_sums(a, b):
-    return golden.matmul(a, b, operand=BF16, reduction=golden.accumulators["arm_bfdot_ebf16"])
+def rule(name, **changes):
+    chosen = replace(golden.accumulators[name], **changes)
+    return lambda a, b: golden.matmul(a, b, operand=BF16, reduction=chosen)
+
+
+def chunks(length):
+    return lambda a, b: golden.matmul(a, b, operand=BF16, level=1, chunk=length)
 
 
 @pytest.mark.turns
@@ -82,13 +90,34 @@ def pairs_of_exact_sums(a, b):
         (lanes(8), "not one product after the other"),
         (halves, "partial sums of 272 products in a sum of 544; other lengths may have others"),
         (reversed_chain, "not found."),
-        (pairs_of_exact_sums, "blocks of 2 products."),
+        (rule("arm_bfdot_ebf16"), "blocks of 2 products."),
+        (rule("x86_vdpbf16ps"), "blocks of 2 products."),
+        (rule("nvidia_hopper", promote_every=256), "partial sums of 256 products"),
+        (chunks(136), "partial sums of 136 products"),
+        (chunks(200), "partial sums of 200 products"),
+        (chunks(300), "partial sums of 300 products"),
     ],
-    ids=["2 lanes", "8 lanes", "halves", "reversed", "pairs"],
+    ids=["2 lanes", "8 lanes", "halves", "reversed", "pairs", "chain", "blocks", "136", "200", "300"],
 )
 def test_identify_order_is_said_as_far_as_the_sums_show_it(device, words):
     first = identify(device, operand=BF16, verify=0).findings[0]
     assert first.statement.startswith(f"Order: {words}")
+
+
+@pytest.mark.turns
+@pytest.mark.parametrize("length", [200, 256, 512])
+def test_identify_long_chunks_are_found(length):
+    found = identify(chunks(length), operand=BF16, verify=VERIFY)
+    assert found.model == Reduction(BF16, length, FP32, operand=BF16, out=FP32)
+
+
+def test_identify_without_a_device_counts_sums_that_are_random_and_differ():
+    asked = all_probes(BF16, 0)
+    answers = [(probe, exact(probe.a, probe.b)) for probe in asked]
+    found = concluded(answers, BF16, FP32)
+    assert found.model == Reduction(FP32, None, FP32, operand=BF16, out=FP32)
+    hard = [result.size for probe, result in answers if probe.name in ("whole", "shape")]
+    assert found.verified == sum(hard) < sum(result.size for _, result in answers) / 2
 
 
 def test_identify_columns_at_an_edge_that_are_cut_are_not_said_to_round_at_random():
