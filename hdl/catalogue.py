@@ -297,6 +297,7 @@ def _matrices() -> Iterator[Unit]:
     yield matrix("matrix_mac_no_flags", CBFLOAT16, measured=True, flags=False, levels=(1, 2))
     yield matrix("matrix_mac_level_2_no_flags", CBFLOAT16, measured=True, flags=False, levels=(2,))
     sizes = {"rows": 8, "columns": 8}
+    yield matrix("matrix_mac_8_by_8_formats_no_flags", *HALF_FORMATS, measured=True, flags=False, **sizes)
     yield matrix("matrix_mac_8_by_8_full_no_flags", CBFLOAT16, measured=True, flags=False, **sizes)
     yield matrix("matrix_mac_8_by_8_no_flags", CBFLOAT16, measured=True, flags=False, levels=(1, 2), **sizes)
     yield matrix("matrix_mac_8_by_8_level_2_no_flags", CBFLOAT16, measured=True, flags=False, levels=(2,), **sizes)

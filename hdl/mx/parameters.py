@@ -48,10 +48,10 @@ class NarrowFormat(Format):
         return _ELEMENTS[given]
 
     def check(self, name: str, value: Any, given: Any) -> FloatFormat | BlockFormat:  # type: ignore[override]
-        if value == NVFP4:
-            return NVFP4
         if isinstance(value, BlockFormat):
-            raise ValueError(f"{name}: got {value}, must be {self.allowed}")
+            if value != NVFP4:
+                raise ValueError(f"{name}: got {value}, must be {self.allowed}")
+            return value
         if not isinstance(value, FloatFormat):
             raise TypeError(f"{name}: got {value!r}, must be a golden.FloatFormat or golden.mx.NVFP4")
         if super().check(name, value, given).width > _WIDEST:
