@@ -62,19 +62,27 @@ def _all_codes(source: FloatFormat, rng: np.random.Generator) -> Codes:
 
 
 def _near_boundaries(source: FloatFormat, destination: FloatFormat, rng: np.random.Generator) -> Codes:
-    """Return the smallest and largest values of the destination, and their neighbourhoods, in the source."""
+    """Return the smallest and largest values of the destination, and their neighbourhoods, in the source.
+
+    Three quarters of the way from a subnormal power of two to the next value, a single bit is sticky. For each power it
+    falls out of another shift.
+    """
     edges = [0, 1, 2, 3, destination.min_normal - 2, destination.min_normal - 1, destination.min_normal]
     edges += [destination.max_finite - 1, destination.max_finite]
-    return _around(np.array(edges, np.uint64), source, destination)
+    edges += [1 << bit for bit in range(2, destination.fraction_bits)]
+    return _around(np.array(edges, np.uint64), source, destination, (0.0, 0.5, 0.75))
 
 
-def _around(codes: Codes, source: FloatFormat, destination: FloatFormat) -> Codes:
-    """Return values of the destination, midpoints above them, and the neighbours of both, in the source."""
+def _around(codes: Codes, source: FloatFormat, destination: FloatFormat, ways: tuple[float, ...] = (0.0, 0.5)) -> Codes:
+    """Return values of the destination, points on the way to the next ones, and the neighbours of all, in the source.
+
+    Points and neighbours come way by way; the second half of the codes has the opposite sign.
+    """
     dtype = np.uint32 if destination.width > 16 else np.uint16
     values = decode(codes.astype(dtype), destination).astype(np.float64)
     above = decode(np.minimum(codes + np.uint64(1), destination.max_finite).astype(dtype), destination)
     with np.errstate(all="ignore"):
-        points = np.concatenate([values, (values + above) / 2])
+        points = np.concatenate([values + way * (above - values) for way in ways])
         found = points.astype(np.float32)
     if source.width <= 16:
         given = convert(found.view(np.uint32), "float32", source).astype(np.int64)
