@@ -87,7 +87,7 @@ def _sum_of(probe: Probe, row: int, column: int, result: int, statement: str) ->
 
 
 def consistency(asked: _Asked, out: FloatFormat) -> tuple[list[Finding], bool]:
-    """Return what differs between equal sums, and whether nothing does."""
+    """Return the differences between equal sums, and whether there is none."""
     named: dict[str, list[tuple[Probe, NDArray[Any]]]] = {}
     for probe, result in asked:
         named.setdefault(probe.name, []).append((probe, result))
@@ -116,11 +116,6 @@ def _place(named: dict[str, list[tuple[Probe, NDArray[Any]]]]) -> Finding | None
     return None
 
 
-def _is_scattered(result: NDArray[Any]) -> bool:
-    """Return whether equal sums differ as by chance, so that hardly two rows or columns are alike."""
-    return all(len(np.unique(result, axis=axis)) > result.shape[axis] // 2 for axis in (0, 1))
-
-
 def _shape(named: dict[str, list[tuple[Probe, NDArray[Any]]]]) -> Finding | None:
     whole = {probe.about[0]: (probe, result) for probe, result in named["whole"]}
     for probe, result in named["part"]:
@@ -133,6 +128,11 @@ def _shape(named: dict[str, list[tuple[Probe, NDArray[Any]]]]) -> Finding | None
             words = f"Results depend on M or N: in a product {shape} a sum has another result than in {other}."
             return _sum_of(probe, row, column, int(result[row, column]), words)
     return None
+
+
+def _is_scattered(result: NDArray[Any]) -> bool:
+    """Return whether equal sums differ as by chance, so that hardly two rows or columns are alike."""
+    return all(len(np.unique(result, axis=axis)) > result.shape[axis] // 2 for axis in (0, 1))
 
 
 def _chance(probe: Probe, result: NDArray[Any], out: FloatFormat) -> Finding | None:

@@ -27,8 +27,7 @@ _INF, _NAN = float("inf"), float("nan")
 def _factors(exponent: int, operand: FloatFormat) -> tuple[float, float] | None:
     """Return two factors of 2**exponent that are normal; None where there are none."""
     low = exponent // 2
-    # The code of the smallest power of two is 0 in a format without subnormals.
-    least = operand.emin + (float(decode(encode([2.0**operand.emin], operand), operand)[0]) == 0)
+    least = operand.emin + operand.normal_zero_field  # there the code of 2**emin is 0
     fits = all(least <= each <= operand.emax - (not operand.has_inf) for each in (low, exponent - low))
     return (2.0 ** (exponent - low), 2.0**low) if fits else None
 
@@ -37,11 +36,6 @@ def _subnormals(operand: FloatFormat) -> dict[str, tuple[float, float]]:
     """Return products of the smallest subnormal with a large number, by the factor that it is."""
     tiny, large = 2.0 ** (operand.emin - operand.fraction_bits), 2.0 ** (operand.emax - 1)
     return {"first": (tiny, large), "second": (large, tiny)} if operand.subnormals else {}
-
-
-def _last_bit(operand: FloatFormat) -> float:
-    """Return the exact sum whose last bit is that of a product."""
-    return 4.0**-operand.fraction_bits
 
 
 def _specials(operand: FloatFormat) -> Iterator[tuple[str, list[tuple[float, float]]]]:
@@ -133,7 +127,7 @@ def _dtype(fmt: FloatFormat) -> Any:
 def facts(
     asked: Sequence[Probe], results: Sequence[NDArray[Any]], operand: FloatFormat, out: FloatFormat
 ) -> list[Finding]:
-    """Return what the single sums show."""
+    """Return the findings of the single sums."""
     shown = _Shown(asked, results, out)
     found = [*_of_subnormals(shown, operand), *_of_products(shown, operand), *_bits(shown), *_range(shown, out)]
     for name, _ in _specials(operand):
@@ -147,12 +141,11 @@ def facts(
 
 
 def _of_subnormals(shown: _Shown, operand: FloatFormat) -> Iterator[Finding]:
-    words = {}
-    for which, (x, y) in _subnormals(operand).items():
+    words, exponent = {}, operand.emin - operand.fraction_bits + operand.emax - 1
+    for which in _subnormals(operand):
         value = shown.value("subnormal operand", which)
-        exponent = operand.emin - operand.fraction_bits + operand.emax - 1
-        if value is not None and (value or shown.comes_out(exponent)):
-            words[which] = "kept" if value == x * y else "flushed to zero" if value == 0 else "changed"
+        if value or shown.comes_out(exponent):
+            words[which] = "kept" if value == 2.0**exponent else "flushed to zero" if value == 0 else "changed"
     if set(words.values()) == {"kept"}:
         yield shown.finding("Subnormal operands keep their values.", "subnormal operand", "first")
     elif set(words.values()) == {"flushed to zero"}:
@@ -163,9 +156,10 @@ def _of_subnormals(shown: _Shown, operand: FloatFormat) -> Iterator[Finding]:
 
 
 def _of_products(shown: _Shown, operand: FloatFormat) -> Iterator[Finding]:
-    value, exact = shown.value("exact product"), _last_bit(operand)
-    if value is None or (value == 0 and not shown.comes_out(-2 * operand.fraction_bits)):
+    value, exponent = shown.value("exact product"), -2 * operand.fraction_bits
+    if value is None or (value == 0 and not shown.comes_out(exponent)):
         return
+    exact = 2.0**exponent
     word = (
         "kept: products are exact"
         if value == exact

@@ -228,8 +228,7 @@ def _order_finding(order: Order | None) -> Finding:
 
 
 def _candidates(examples: Examples, order: Order | None, search: Search | None, *, is_known: bool) -> list[Candidate]:
-    period = None if order is None else order.period
-    chunks: list[int | None] = [None, 1] if period in (None, 1) else [period, None]
+    chunks: list[int | None] = [None, 1] if order is None or order.period == 1 else [order.period, None]
     if order is None:
         chunks += [2, 4, 8, 12, 16, 32, 64, 128]
     if not is_known:  # a model is only named as the nearest

@@ -35,28 +35,23 @@ class Order:
     ----------
     lost : dict
         For a pair of places, how many of the first 128 terms are lost between them; empty where rounding hides it.
-    survivors : list of int
-        Places behind -2**high at which a small term survives, with 2**high at place 0.
-    period : int or None
-        After how many products the sum begins a new partial sum or block; None: after more than were tried.
+    period : int
+        After how many products the sum begins a new partial sum or block; 1 without any.
     """
 
     lost: dict[tuple[int, int], int]
-    survivors: list[int]
-    period: int | None
+    period: int
 
     def text(self) -> str:
         """Return the order in words."""
         period = self.period
-        if period is None:
-            return f"partial sums of more than {LONG // 2} products"
         if period == 1 and not self.lost:
             return "nothing repeats; rounding hides more"
         if period == 1:
             is_chain = all(count == j + 1 for (_, j), count in self.lost.items())
             return f"{'' if is_chain else 'not '}one product after the other, from the first to the last"
         if not self.lost:
-            return f"{period} products repeat it; rounding hides more"
+            return f"it repeats after {period} products; rounding hides more"
         if period > PAIRS // 2:
             return f"partial sums of {period} products in a sum of {LONG}; other lengths may have others"
         if not all(self._is_of_blocks(*pair) for pair in self.lost):
@@ -71,7 +66,6 @@ class Order:
 
     def _is_of_blocks(self, i: int, j: int) -> bool:
         """Return whether a pair of places is lost with no more than its block, or with more than a block."""
-        assert self.period is not None
         lost = self.lost[i, j]
         end = (j // self.period + 1) * self.period
         return lost <= end if i // self.period == j // self.period else lost > self.period
@@ -105,11 +99,12 @@ def order_of(
         lost = {pair: PAIRS - int(count) for pair, count in counts.items()} if is_clean else {}
         if set(lost.values()) == {2}:  # only the large ones are gone: every order has this sum
             continue
-        return Order(lost, survivors, _period(survivors))
+        return Order(lost, _period(survivors))
     return None
 
 
-def _period(survivors: list[int]) -> int | None:
+def _period(survivors: list[int]) -> int:
+    """Return the period from the places behind -2**high at which a small term survives, with 2**high at place 0."""
     # In a chain that ends, all survive in it, and behind it those with which another one begins.
     head = next(place for place in range(1, LONG) if place + 1 not in survivors)
     if 1 < head < LONG - 1 and [place for place in survivors if place > head] == [*range(2 * head, LONG, head)]:
@@ -119,8 +114,7 @@ def _period(survivors: list[int]) -> int | None:
         return math.gcd(*(later - earlier for earlier, later in pairwise(tail)))
     if len(tail) == 1 < len(survivors):
         return tail[0] - survivors[-2]
-    gone = set(range(2, LONG)) - set(survivors)
-    return None if not survivors or not gone else max(survivors)
+    return max(survivors)
 
 
 Tree = int | list["Tree"]
@@ -186,9 +180,7 @@ def _joined(tree: Tree) -> tuple[list[Tree], bool]:
     return [each[0] for each in reversed(joined)], True
 
 
-def _blocks(period: int | None) -> Iterable[tuple[int, int | None]]:
-    if period is None:
-        return
+def _blocks(period: int) -> Iterable[tuple[int, int | None]]:
     for block in range(min(period, BESIDE), 0, -1):
         if period % block == 0:
             yield block, None if block == period else period

@@ -100,7 +100,7 @@ def dissected(product: _Product, operand: FloatFormat, out: FloatFormat) -> Iter
             if promote is not None and promote % block:
                 continue
             if ends[block - 1 : within : block][block == 1 :].all():
-                found = structures(Order(_pairs(asked, block), [], None), out, [(block, promote)])
+                found = structures(Order(_pairs(asked, block), block), out, [(block, promote)])
                 yield from found
                 if found:  # longer blocks only repeat this one
                     break

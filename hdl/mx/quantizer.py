@@ -71,8 +71,8 @@ _COMPARED = data.StructLayout({"is_beat": 1, "is_first": 1, "is_last": 1})
 class MxQuantizer(wiring.Component):
     """Quantise values in blocks that share a scale (OCP microscaling, as `golden.mx.quantize`).
 
-    Scales are those of its recipe ``ocp_floor``; of NVFP4, those of ``triton_nvfp4``. The scale of an NVFP4 tensor is a
-    power of two, which comes with the values.
+    Scales follow its recipe ``ocp_floor``, or ``triton_nvfp4`` for NVFP4. The scale of an NVFP4 tensor is a power of
+    two, which comes with the values.
 
     From the reset on, every `block` values in ``block / lanes`` beats are a block; pad a short block with zeros. A beat
     enters and a beat leaves in every cycle: while a block leaves, the next one enters. The beats of a block leave one

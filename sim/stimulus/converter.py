@@ -76,7 +76,7 @@ def _near_boundaries(source: FloatFormat, destination: FloatFormat, rng: np.rand
 def _around(codes: Codes, source: FloatFormat, destination: FloatFormat, ways: tuple[float, ...] = (0.0, 0.5)) -> Codes:
     """Return values of the destination, points on the way to the next ones, and the neighbours of all, in the source.
 
-    Points and neighbours come way by way; the second half of the codes has the opposite sign.
+    The second half of the codes is the first with the opposite sign.
     """
     dtype = np.uint32 if destination.width > 16 else np.uint16
     values = decode(codes.astype(dtype), destination).astype(np.float64)

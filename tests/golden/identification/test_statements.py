@@ -30,12 +30,14 @@ def added(parts):
     return golden.encode(total, FP32)
 
 
+def halves(a, b):
+    half = a.shape[1] // 2
+    return added([exact(a[:, :half], b[:half]), exact(a[:, half:], b[half:])])
+
+
 def split_where_long(a, b):
     """Add two halves of a sum where it has 1024 products and more, a multiple of 8, as libraries do."""
-    half = a.shape[1] // 2
-    if a.shape[1] < 1024 or a.shape[1] % 8:
-        return exact(a, b)
-    return added([exact(a[:, :half], b[:half]), exact(a[:, half:], b[half:])])
+    return exact(a, b) if a.shape[1] < 1024 or a.shape[1] % 8 else halves(a, b)
 
 
 def other_mode_where_large(a, b):
@@ -62,11 +64,6 @@ def lanes(count):
         return added([exact(a[:, lane::count], b[lane::count]) for lane in range(count)])
 
     return device
-
-
-def halves(a, b):
-    half = a.shape[1] // 2
-    return added([exact(a[:, :half], b[:half]), exact(a[:, half:], b[half:])])
 
 
 def reversed_chain(a, b):
