@@ -40,36 +40,45 @@ def subtract_from_chosen(
     if kind != "ecp5":
         return named(m, name, (Mux(choice, if_one, if_zero) - subtrahend)[: len(if_one)])
     chosen = _table(lambda a, b, c, d: a ^ 1 ^ (b if d else c))
-    return _chain(m, name, chosen, (subtrahend, if_one, if_zero, choice.replicate(len(if_one))), C(1, 1))
+    words = (subtrahend, if_one, if_zero, choice.replicate(len(if_one)))
+    return _chain(m, name, chosen, words, len(if_one), C(1, 1))
 
 
 def add_or_subtract(
-    m: Module, name: str, augend: Value, addend: Value, *, used: Value, subtract: Value, kind: str
+    m: Module, name: str, augend: Value, addend: Value, *, whole: Value, subtract: Value, add: Value, kind: str
 ) -> Value:
-    """Return ``augend`` plus or minus ``addend & used``, modulo the width of `augend`.
+    """Return ``augend`` plus or minus ``addend``, with one more place below: the sticky bit of the addend.
 
     ::
 
-        cell     a: augend    b: addend    c: subtract    d: used
-        sum      a ^ (b & d) ^ c
+        cell     a: augend    b: addend      c: subtract    d: 1           lowest cell
+        sum      a ^ (b & d) ^ c                                           a: 0    b, d: whole    c: add
 
     Parameters
     ----------
     m : Module
     name : str
-    augend, addend, used : Value
-        Unsigned.
-    subtract : Value
+    augend, addend : Value
+        Unsigned. The result has the width of `augend`, and the lowest place.
+    whole : Value
+        Two bits: the sticky bit is 0 if both are 1.
+    subtract, add : Value
+        One is the inverse of the other.
     kind : str
         As in `subtract_from_chosen`.
     """
-    width = len(augend)
+    width = len(augend) + 1
     if kind != "ecp5":
-        extended = Cat(addend & used, C(0, width))[:width]
-        return named(m, name, (augend + (extended ^ subtract.replicate(width)) + subtract)[:width])
+        extended = Cat(~whole.all(), addend, C(0, width))[:width]
+        return named(m, name, (Cat(C(0, 1), augend) + (extended ^ subtract.replicate(width)) + subtract)[:width])
     inverted = _table(lambda a, b, c, d: a ^ (b & d) ^ c)
-    every = subtract.replicate(width)
-    return _chain(m, name, inverted, (augend, addend, every, used), subtract)
+    words = (
+        Cat(C(0, 1), augend),
+        Cat(whole[0], addend),
+        Cat(add, subtract.replicate(width - 1)),
+        Cat(whole[1], C(-1, width - 1)),
+    )
+    return _chain(m, name, inverted, words, width, subtract)
 
 
 def _table(function: Callable[[int, int, int, int], int]) -> int:
@@ -77,13 +86,12 @@ def _table(function: Callable[[int, int, int, int], int]) -> int:
     return sum(function(*(place >> bit & 1 for bit in range(4))) << place for place in range(16))
 
 
-def _chain(m: Module, name: str, table: int, words: tuple[Value, ...], carry: Value) -> Signal:
+def _chain(m: Module, name: str, table: int, words: tuple[Value, ...], width: int, carry: Value) -> Signal:
     """Return the sum of a chain of CCU2C, which hold two places each (the model of Project Trellis).
 
     A place whose table gives 1 passes the carry on. Otherwise its lowest four entries give the carry for ``a`` and
     ``b``.
     """
-    width = max(map(len, words))
     total = Signal(width, name=name)
     places = [[Cat(word, C(0, width + 1))[place] for word in words] for place in range(width + 1)]
     for place in range(0, width, 2):

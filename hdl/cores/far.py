@@ -64,8 +64,8 @@ def align_within(m: Module, formats: StepFormats, product: Bundle, accumulator: 
     -------
     Bundle
         ``upper`` and ``lower``, of `far_width` bits; ``sticky``, the OR of the bits that fell out; ``groups``, the
-        remaining shift of the lower one in groups of four places; ``remains``: 0 if the distance is more than these can
-        say, so that the whole addend shifts out.
+        remaining shift of the lower one in groups of four places. All ones shift the whole addend out, also for a
+        distance that is too large for them.
     """
     width = formats.far_width
 
@@ -79,12 +79,12 @@ def align_within(m: Module, formats: StepFormats, product: Bundle, accumulator: 
     by_one = named(m, "far_by_1", Mux(one, lower[1:], lower))
     by_two = named(m, "far_by_2", Mux(two, by_one[2:], by_one))
     group_bits = ((width + GROUP - 1) // GROUP).bit_length()
+    is_too_large = compared.distance[2 + group_bits :].any()
     return Bundle(
         upper=upper,
         lower=by_two,
         sticky=(one & lower[0]) | (two & by_one[:2].any()),
-        groups=compared.distance[2:][:group_bits],
-        remains=~compared.distance[2 + group_bits :].any(),
+        groups=compared.distance[2:][:group_bits] | is_too_large.replicate(group_bits),
     )
 
 
@@ -97,31 +97,39 @@ def align_by_groups(m: Module, far: Bundle) -> Bundle:
         lower  [ 0 0 0 0 0 0 0 l l l l l | S ]    S: whether a one fell out
 
     S is computed in parallel with the shift: for each group, whether it is zero and whether the distance reaches it.
-    Where the lower addend does not remain, only S of ``lower`` is valid, and the addition ignores the rest.
+
+    Returns
+    -------
+    Bundle
+        ``upper`` and ``lower``; ``whole``: no one fell out, in two parts, which the addition joins.
     """
     width = len(far.upper)
     groups = [far.lower[start : start + GROUP] for start in range(0, width, GROUP)]
-    lost = [group.any() & ((far.groups > number) | ~far.remains) for number, group in enumerate(groups)]
+    lost = [far.sticky, *(group.any() & (far.groups > number) for number, group in enumerate(groups))]
+    half = len(lost) // 2
     word = far.lower
     for bit in range(len(far.groups)):
         step = GROUP << bit
         word = named(m, f"far_by_{step}", Mux(far.groups[bit], word[step:] if step < width else C(0, width), word))
-    word = Cat(far.sticky | Cat(*lost).any(), word, C(0, width))[: width + 1]
-    return Bundle(upper=Cat(C(0, 1), far.upper), lower=word, remains=far.remains)
+    return Bundle(
+        upper=far.upper,
+        lower=Cat(word, C(0, width))[:width],
+        whole=Cat(~Cat(*lost[:half]).any(), ~Cat(*lost[half:]).any()),
+    )
 
 
 def add_far(m: Module, far: Bundle, kind: str) -> Value:
-    """Add or subtract the lower addend.
+    """Add or subtract the lower addend; the lowest place of the result is the one of the sticky bit.
 
     The bit above the leading bits of the addends is a carry, or the sign of a difference.
 
     Parameters
     ----------
     far : Bundle
-        The result of `align_by_groups`, and ``subtract``.
+        The result of `align_by_groups`, ``subtract``, and ``add``, its inverse.
     kind : str
         One of `hdl.cores.multiplier.MULTIPLIERS`.
     """
-    # Place 0 is the sticky bit, which is valid in any case.
-    used = Cat(1, far.remains.replicate(len(far.lower) - 1))
-    return add_or_subtract(m, "far_sum", Cat(far.upper, 0), far.lower, used=used, subtract=far.subtract, kind=kind)
+    return add_or_subtract(
+        m, "far_sum", Cat(far.upper, 0), far.lower, whole=far.whole, subtract=far.subtract, add=far.add, kind=kind
+    )

@@ -114,9 +114,9 @@ def add_product(
 
     ::
 
-                 read    |   compare   |      shift      |      align       |    add     |
-        far:   exponents | sort, align | align by groups | add              |     -      | normalise | round
-        near:      -     | subtract    | count digits    | shift left by 16 | shift left |
+                 read    |   compare   |      shift      |        align        |       add       |
+        far:   exponents | sort, align | align by groups | add                 |        -        | normalise | round
+        near:      -     | subtract    | count digits    | shift left by 16, 8 | shift left by 4 |
 
     Parameters
     ----------
@@ -135,15 +135,15 @@ def add_product(
     Returns
     -------
     Bundle
-        The result of `round_sum`, and ``outcome``; with `watches` also ``watched``, from
-        `hdl.cores.swamping.watch_addends`.
+        The result of `round_sum`, ``outcome``, and ``is_special``, whether that overrides the number; with `watches`
+        also ``watched``, from `hdl.cores.swamping.watch_addends`.
     """
     accumulator = read()
     difference = exponent_difference(m, product, accumulator)
     step = pipe.after(
         "read",
         Bundle(
-            product=normalise_product(m, formats, product),
+            product=normalise_product(m, product),
             accumulator=accumulator,
             difference=difference,
             subtract=product.sign ^ accumulator.sign,
@@ -162,11 +162,16 @@ def add_product(
         Bundle(
             far=align_within(m, formats, product, accumulator, compared),
             near=near_difference(m, formats, product, accumulator, difference[:2], kind),
-            differs=_differs_from_near(difference),
-            upper_exponent=Mux(lower, accumulator.exponent, product.exponent)[: formats.exponent_width],
+            is_apart=compared.distance[1] | (lower & compared.distance[0]),
+            # The product's may be one or two less: `is_less`, and on the near path `is_above`, too.
+            exponent=Mux(lower, accumulator.exponent, product.exponent)[: formats.exponent_width],
+            is_less=~lower & product.is_below_2,
+            is_above=~lower & difference[0],
+            # Only a subnormal, or a zero, that is the upper addend leads to a sum without a leading one up there.
+            at_smallest=C(0, 1) if formats.flushes else lower & (accumulator.exponent == 1),
             upper_sign=Mux(lower, accumulator.sign, product.sign),
-            product=product.without("significand", "exponent"),
-            accumulator=accumulator.without("significand"),
+            product=product.without("significand", "exponent", "is_below_2"),
+            accumulator=Bundle(sign=accumulator.sign, lowest=accumulator.exponent[:2]),
             subtract=step.subtract,
             **watched,
         ),
@@ -175,36 +180,34 @@ def add_product(
     if watches:
         watched["watched"] = watch_distance(formats, pipe.accumulator_format, step.watched)
     # One place above, level, or one place below. The last gate is behind the rank, which has more time.
-    is_near = named(m, "is_near", step.subtract & ~(step.differs[:2].any() & step.differs[2:].any()))
+    is_near = named(m, "is_near", step.subtract & ~Cat(step.is_apart, step.far.groups).any())
     near = count_leading_digits(m, step.near)
     step = pipe.after(
         "shift",
         Bundle(
             is_near=is_near,
             near=near,
-            far=align_by_groups(m, step.far).but(subtract=step.subtract),
-            upper_exponent=step.upper_exponent,
-            upper_sign=step.upper_sign,
+            far=align_by_groups(m, step.far).but(subtract=step.subtract, add=~step.subtract),
+            **{name: getattr(step, name) for name in ("exponent", "is_less", "is_above", "at_smallest", "upper_sign")},
             product=step.product,
             accumulator=step.accumulator,
             **watched,
         ),
     )
 
-    is_near, near = step.is_near, first_shift(m, step.near)
+    is_near, at_smallest = step.is_near, step.at_smallest
     step = pipe.after(
         "align",
         Bundle(
-            # Behind the shift and the addition, the reset of its register clears the unused word, without a LUT.
-            near=near.but(
-                difference=named(m, "near_cleared", Mux(is_near, near.difference, 0)), negative=near.negative & is_near
-            ),
+            near=first_shift(m, step.near, is_near).but(lowest=step.accumulator.lowest),
             far=Bundle(
                 is_near=is_near,
+                # As on the near path, the reset of its register clears the unused word, without a LUT.
                 sum=named(m, "far_cleared", Mux(is_near, 0, add_far(m, step.far, kind))),
                 subtract=step.far.subtract & ~is_near,
-                exponent=Mux(is_near, step.accumulator.exponent, step.upper_exponent),
-                at_smallest=C(0, 1) if formats.flushes else step.upper_exponent == 1,
+                exponent=step.exponent,
+                less=(step.is_less + (is_near & step.is_above))[:2],
+                within=Mux(is_near, 0, Cat(at_smallest, ~at_smallest)),
                 sign=Mux(is_near, step.product.sign, step.upper_sign),
             ),
             product=step.product,
@@ -224,13 +227,8 @@ def add_product(
     rounded = round_sum(m, formats, pipe.accumulator_format, step.normal, controls)
     # From here on, the sign also serves an infinity.
     sign = Mux(step.outcome.is_infinite, step.outcome.infinite_sign, rounded.sign)
-    return rounded.but(sign=sign, outcome=step.outcome, **_watched(step))
-
-
-def _differs_from_near(difference: Value) -> Value:
-    """Return whether a difference is neither 0 nor 1, in two parts, and whether it is not -1, in two parts."""
-    low, high = difference[: len(difference) // 2], difference[len(difference) // 2 :]
-    return Cat(low[1:].any(), high.any(), ~low.all(), ~high.all())
+    is_special = named(m, "is_special", step.outcome.is_infinite | step.outcome.is_nan)
+    return rounded.but(sign=sign, is_special=is_special, outcome=step.outcome, **_watched(step))
 
 
 def _watched(step: Bundle) -> dict[str, Bundle]:

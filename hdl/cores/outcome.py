@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth import C, Cat, Module, Mux, Signal, Value
 
 from hdl.cores.bundle import Bundle
 from hdl.cores.result import flags_layout, pack
@@ -88,7 +88,10 @@ def finish(m: Module, formats: StepFormats, index: Value, rounded: Bundle, *, wi
 
 
 def align_result(formats: StepFormats, index: Value, number: Any) -> Bundle:
-    """Return ``sign`` and ``magnitude`` of a number, the result of `hdl.cores.round_step.round_sum`."""
+    """Return ``sign`` and ``magnitude`` of a number, the result of `hdl.cores.fused_step.add_product`.
+
+    The magnitude is 0 where another result overrides it: the reset of its register clears it, without a LUT.
+    """
     fraction_bits = formats.accumulator_precision - 1
     fraction = number.fraction
     if formats.flushes:  # a zero, whose fraction is undefined
@@ -97,16 +100,12 @@ def align_result(formats: StepFormats, index: Value, number: Any) -> Bundle:
         Cat(fraction[fraction_bits - fmt.fraction_bits :], number.field[: fmt.exponent_bits])
         for fmt in formats.accumulators
     ]
-    return Bundle(sign=number.sign, magnitude=choose(index, magnitudes))
+    is_overridden = number.is_special | number.too_large
+    return Bundle(sign=number.sign, magnitude=Mux(is_overridden, 0, choose(index, magnitudes)))
 
 
 def pack_result(formats: StepFormats, index: Value, aligned: Any, number_class: Any) -> Value:
     """Return the code of a result of `align_result` and its class, in the low bits."""
     special = {"is_infinite": number_class.is_infinite, "is_nan": number_class.is_nan}
-    return choose(
-        index,
-        [
-            pack(fmt, sign=aligned.sign, magnitude=aligned.magnitude[: fmt.width - 1], **special)
-            for fmt in formats.accumulators
-        ],
-    )
+    codes = [pack(fmt, sign=aligned.sign, magnitude=C(0, fmt.width - 1), **special) for fmt in formats.accumulators]
+    return choose(index, codes) | aligned.magnitude

@@ -50,12 +50,12 @@ def combine_operands(m: Module, formats: StepFormats, a: Bundle, b: Bundle) -> B
     )
 
 
-def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundle:
+def normalise_product(m: Module, product: Bundle) -> Bundle:
     """Shift the product, which is in [1, 4), by one place if it is below 2.
 
     ::
 
-        [ 0 1 x x x x ]  ->  [ 1 x x x x 0 ]    exponent - 1
+        [ 0 1 x x x x ]  ->  [ 1 x x x x 0 ]    below 2
         [ 1 x x x x x ]  ->  [ 1 x x x x x ]
 
     Parameters
@@ -66,15 +66,9 @@ def normalise_product(m: Module, formats: StepFormats, product: Bundle) -> Bundl
     Returns
     -------
     Bundle
-        The same; its value is ``significand * 2**(exponent - (product_width - 1))``, biased as the accumulator.
+        The same, and ``is_below_2``, which is still to be subtracted from ``exponent``; then the value is
+        ``significand * 2**(exponent - (product_width - 1))``, biased as the accumulator.
     """
     top = product.significand[-1]
-    # The exponent less one for a product below 2, by a borrow from below its lowest place.
-    exponent = Signal(signed(formats.product_exponent_width + 1), name="product_exponent")
-    m.d.comb += exponent.eq(Cat(top, product.exponent).as_signed() - 1)
-    return product.but(
-        exponent=exponent[1:].as_signed(),
-        significand=named(
-            m, "product_significand", Mux(top, product.significand, Cat(C(0, 1), product.significand[:-1]))
-        ),
-    )
+    moved = Mux(top, product.significand, Cat(C(0, 1), product.significand[:-1]))
+    return product.but(significand=named(m, "product_significand", moved), is_below_2=~top)

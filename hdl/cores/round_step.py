@@ -11,7 +11,7 @@ from hdl.cores.modes import chosen_modes
 from hdl.cores.operand import GROUP
 from hdl.cores.step_formats import StepFormats
 from hdl.cores.step_modes import add_random, increments, kept_finite, other_modes, round_up
-from hdl.cores.words import choose, is_at_least, named
+from hdl.cores.words import choose, named
 
 __all__ = ["join_paths", "normalise_sum", "round_sum"]
 
@@ -34,10 +34,11 @@ def join_paths(
     index : Value
         Index of the accumulator's format.
     near : Bundle
-        ``within``, ``is_zero``, ``skipped``; ``negative``, 0 if this path is unused.
+        The result of `hdl.cores.near.first_shift`, 0 if this path is unused; ``lowest``, the place of the limit in its
+        group.
     far : Bundle
-        ``sum``, ``exponent`` and whether it is ``at_smallest``, ``is_near``, ``sign``; ``subtract``, 0 if this path is
-        unused.
+        ``sum``, ``subtract`` and ``within``, the shift of a sum without a leading one in the top two places, which are
+        0 if this path is unused; ``is_near``, ``sign``; ``exponent``, and what it is ``less``.
     controls : View
         With the fields of `formats.controls`, if there are any.
 
@@ -53,20 +54,21 @@ def join_paths(
     far_word = Cat(C(0, width - len(far.sum)), far.sum)
     near_placed = Cat(C(0, width - len(near_word)), near_word)
     top, leading = far.sum[-1], far.sum[-2]
+    exceeds = named(m, "exceeds_limit", near.is_limited & (near.within > near.lowest))
+    within = Mux(exceeds, near.lowest, near.within)
     # A carry stays in place, a leading one moves by one place, and a one below it by two unless the exponent is the
     # smallest. A negative difference is of the last kind. The far path's sum is zero if that path is unused.
-    far_otherwise = Cat(far.at_smallest, ~far.at_smallest)
-    otherwise = named(m, "shift_otherwise", Mux(far.is_near, near.within, far_otherwise))
-    shift = Cat(Mux(top, far.subtract, leading | otherwise[0]), ~top & ~leading & otherwise[1])
+    shift = within | Cat(Mux(top, far.subtract, leading | far.within[0]), ~top & ~leading & far.within[1])
     negative = near.negative | (top & far.subtract)
-    skipped = Mux(far.is_near, Cat(C(0, 2), near.skipped), 0)
+    less = Cat(far.less, near.skipped)
     if formats.flushes:  # a sum below the smallest normal number has an exponent below 1
         size = max(len(far.exponent), (formats.near_width + GROUP).bit_length()) + 1
         exponent = Signal(size, name="sum_exponent")
-        m.d.comb += exponent.eq(far.exponent - skipped)
+        m.d.comb += exponent.eq(far.exponent - less)
     else:
         exponent = Signal(len(far.exponent), name="sum_exponent")
-        m.d.comb += exponent.eq(Mux(far.is_near & near.is_zero, 1, far.exponent - skipped))
+        # A zero difference moves by three places.
+        m.d.comb += exponent.eq(Mux(near.is_zero, 3, far.exponent - less))
     word = named(m, "sum_word", far_word | near_placed)
     padded = Cat(C(0, _WINDOW), word)
     sign = far.sign ^ negative
@@ -223,22 +225,23 @@ def round_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle, con
         m.d.comb += rounded.eq(kept)
     else:
         m.d.comb += rounded.eq(normal.magnitude + addend + normal.round_up)
-    result = _result(formats, index, normal, rounded).but(**more)
+    result = _result(m, formats, index, normal, rounded).but(**more)
     return result if formats.is_nearest_even else kept_finite(m, formats, index, controls, normal, result)
 
 
-def _result(formats: StepFormats, index: Value, normal: Bundle, rounded: Value) -> Bundle:
+def _result(m: Module, formats: StepFormats, index: Value, normal: Bundle, rounded: Value) -> Bundle:
     """Return the result of `round_sum` with its number, ``[exponent | fraction]``."""
-    fraction_bits = formats.accumulator_precision - 1
+    fraction_bits, exponent = formats.accumulator_precision - 1, normal.exponent
+    # The largest exponent field of a format is all ones but for the lowest bit.
+    is_beyond = named(m, "is_beyond", choose(index, [exponent[f.exponent_bits :].any() for f in formats.accumulators]))
+    are_ones = named(m, "are_ones", choose(index, [exponent[1 : f.exponent_bits].all() for f in formats.accumulators]))
     return Bundle(
         sign=normal.sign,
         field=rounded[fraction_bits:],
         fraction=rounded[:fraction_bits],
         is_subnormal=normal.is_subnormal,
-        too_large=choose(
-            index, [is_at_least(normal.exponent, fmt.max_finite_field + 1) for fmt in formats.accumulators]
-        ),
-        is_largest=choose(index, [normal.exponent == fmt.max_finite_field for fmt in formats.accumulators]),
+        too_large=is_beyond | (are_ones & exponent[0]),
+        is_largest=~is_beyond & are_ones & ~exponent[0],
         inexact=(normal.round_bit ^ normal.negative) | normal.sticky,
         following=normal.following ^ (normal.negative & normal.below),
     )
@@ -264,7 +267,7 @@ def _flushed_sum(m: Module, formats: StepFormats, index: Value, normal: Bundle, 
     m.d.comb += rounded.eq(Mux(normal.is_subnormal, 0, kept))
     is_lowest = named(m, "is_lowest", ~normal.exponent.any())
     is_zero = named(m, "is_flushed", normal.is_subnormal | (is_lowest & ~rounded[fraction_bits]))
-    whole = _result(formats, index, normal, rounded)
+    whole = _result(m, formats, index, normal, rounded)
     result = whole.but(
         is_subnormal=is_zero,
         has_ones=normal.has_ones,

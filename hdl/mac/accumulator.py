@@ -90,6 +90,8 @@ class Accumulator(wiring.Component):
             lane.b.eq(self.b),
             lane.stored.eq(self._read(m)),
             lane.stored_class.eq(registers.number_class),
+            # The unit clears a refusal behind its queue, which has more time.
+            lane.clears.eq(0),
             registers.reading.eq(self._reading(m)),
             registers.class_reading.eq(self.at[parameters.position("align")]),
             registers.writing.eq(self.at[-1]),

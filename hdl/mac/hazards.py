@@ -37,17 +37,13 @@ class WaitsBehindRank(wiring.Component):
     Attributes
     ----------
     rows : list of Signal
-        State that proofs refer to: the remaining cycles to wait, one bit for each, by groups of places. A reset does
-        not clear them: it empties the rank, and the next operation sets them.
+        State that proofs refer to: the remaining cycles to wait, one bit for each, by groups of places.
     """
 
     def __init__(self, latency: int) -> None:
         super().__init__({"load": In(1), "leaving": In(1), "in_flight": In(max(latency - 2, 0)), "waits": Out(1)})
         self._places = places = latency - 1
-        self.rows = [
-            Signal(places - start, name=f"cycles_to_wait_{start}", reset_less=True)
-            for start in range(0, places, _TOGETHER)
-        ]
+        self.rows = [Signal(places - start, name=f"cycles_to_wait_{start}") for start in range(0, places, _TOGETHER)]
 
     def waits_next(self) -> Value:
         """Return whether the operation that will be in the rank in the next cycle must wait there."""

@@ -119,21 +119,24 @@ class Issue(wiring.Component):
         m.d.comb += issued.eq(held_valid & go)
         if self.waiting:
             m.submodules.waiting = waiting = self.waiting
-            load = named(m, "load", ~held_valid | go)
+            # Without a held beat, nothing is waited for.
+            load = named(m, "load", go if self.arrangement.announces else ~held_valid | go)
             next_held = {name: Mux(load, decoded[name], held[name]) for name in ("is_chain", "gives_result")}
             # The held beat may be a chunk's product that is issued now.
             settled = self.are_settled & ~self.offers_chunk if 0 in parameters.levels else C(1, 1)
             must_wait = self._must_wait(**next_held, are_settled=settled) | ~self.takes_chunks
-            m.d.sync += self.is_blocked.eq(self.promotes_next | must_wait)
+            m.d.sync += self.is_blocked.eq((self.promotes_next | must_wait) & (~load | self.i.valid))
             with m.If(load):
                 m.d.sync += [held.eq(decoded), held_valid.eq(self.i.valid)]
-            register = self.i.payload.register
+            register, is_offered = self.i.payload.register, self.i.valid
             m.d.comb += [
                 self.i.ready.eq(load),
                 # A beat arrives only when the held one, if any, leaves.
                 waiting.load.eq(load),
-                waiting.leaving.eq(held_valid & held.is_sound & (held.register == register)),
-                waiting.in_flight.eq(Cat(self._is_close(register, operation) for operation in recent[:-1])),
+                waiting.leaving.eq(is_offered & held_valid & held.is_sound & (held.register == register)),
+                waiting.in_flight.eq(
+                    Cat(is_offered & self._is_close(register, operation) for operation in recent[:-1])
+                ),
                 waits.eq(waiting.waits),
             ]
         else:

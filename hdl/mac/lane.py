@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from amaranth import C, Cat, Module, Signal, Value
+from amaranth import C, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -111,6 +111,8 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
         Operands of the operation.
     ``stored``, ``stored_class`` : number_layout, class_layout, in
         The accumulator of the operation at rank ``read``; the accumulator's class for the operation at rank ``align``.
+    ``clears`` : in
+        The code of the operation behind the last rank is 0.
     ``number`` : number_layout, out
         The result of the operation before the last rank.
     ``result`` : number_layout, out
@@ -134,6 +136,7 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
             "b": In(operand),
             "stored": In(number),
             "stored_class": In(its_class),
+            "clears": In(1),
             "number": Out(number),
             "result": Out(number),
             "result_class": Out(its_class),
@@ -204,8 +207,10 @@ class Lane(wiring.Component):
         ]
         self._promote(m, rounded, pipe.format)
         index = pipe.accumulator_format
-        number = align_result(formats, index, rounded)
-        result = pipe.after("pack", Bundle(number=number, number_class=finished, index=index))
+        number_class = finished.without("flags", "swamped")
+        aligned = Bundle(number=align_result(formats, index, rounded), number_class=number_class)
+        cleared = aligned.map(lambda name, value: Mux(self.clears, 0, value))
+        result = pipe.after("pack", cleared.but(index=index))
         m.d.comb += self.code.eq(pack_result(formats, result.index, result.number, result.number_class))
         if parameters.flags:
             m.d.comb += self.result_class.flags.eq(finished.flags)

@@ -68,6 +68,9 @@ class LaneGroup(wiring.Component):
     passing : Passing
     passes : Signal
         State that proofs refer to, where operands take a cycle more: the next result replaces the number that is read.
+    clears : Signal
+        State that proofs refer to: whether the even and the odd lanes give no code behind the last rank, of a refusal
+        and, for the odd ones, of an fp32 result.
     copies : dict of int to Signal
         State that proofs refer to: fields of the operation behind a rank.
     """
@@ -96,7 +99,7 @@ class LaneGroup(wiring.Component):
         self.lanes_built = {lane: lane_type(parameters.of_lane(lane)) for lane in built}
         self.flag_parts = {lane: Flags(parameters) for lane in built if parameters.flags}
         self.register_file = VectorRegisterFile(replace(parameters, lanes=count), operation)
-        self.passing, self.passes = Passing(parameters), Signal()
+        self.passing, self.passes, self.clears = Passing(parameters), Signal(), Signal(2)
         self.copies = {
             rank: Signal(data.StructLayout({name: operation[name].shape for name in names}), name=f"copy_{rank}")
             for rank, names in self._needed(operation).items()
@@ -136,37 +139,25 @@ class LaneGroup(wiring.Component):
         for place, number in enumerate(self._lanes):
             if number in self.lanes_built:
                 self._connect(m, place, number, at, behind)
-        self._answer(m, at[-1])
+        self._answer(m)
         return m
 
-    def _answer(self, m: Module, operation: Any) -> None:
-        """Pack the results of pairs of lanes into words."""
-        facts = Signal(data.StructLayout({"is_result": 1, "is_wide": 1, "is_narrow": 1}), name="facts")
-        m.d.comb += [
-            facts.is_result.eq(operation.error == Error.NONE),
-            facts.is_wide.eq(facts.is_result & operation.wide),
-            facts.is_narrow.eq(facts.is_result & ~operation.wide),
-        ]
-        raised: list[Any] = [Signal(flags_layout(), name=f"raised_{place}") for place in range(len(self._lanes))]
-        m.d.comb += [there.eq(here) for there, here in zip(raised, self.flags, strict=True)]
-        if "pack" in self.parameters.ranks:
-            now, raised = raised, [Signal.like(each, name=f"packed_{place}") for place, each in enumerate(raised)]
-            m.d.sync += [behind.eq(here) for behind, here in zip(raised, now, strict=True)]
-            facts = copied(m, "packed_facts", facts, self.parameters.multiplier)
+    def _answer(self, m: Module) -> None:
+        """Pack the results of pairs of lanes into words; the odd lane of a pair has no part in an fp32 result."""
+        before, kind = self.at[-2], self.parameters.multiplier
+        is_refused = named(m, "is_refused_before", before.error != Error.NONE)
+        facts = Cat(is_refused, is_refused | before.wide)
+        m.d.comb += self.clears.eq(copied(m, "clears_behind", facts, kind, resets=True))
+        for place, flags in enumerate(self.flags):
+            raised = Signal(flags_layout(), name=f"raised_{place}")
+            m.d.comb += raised.eq(Mux(self.clears[place % 2], 0, flags.as_value()))
+            if "pack" in self.parameters.ranks:
+                now, raised = raised, Signal.like(raised, name=f"packed_{place}")
+                m.d.sync += raised.eq(now)
+            m.d.comb += self.answer_flags[place].eq(raised)
         codes = [self.lanes_built[lane].code if lane in self.lanes_built else C(0, WORD_WIDTH) for lane in self._lanes]
-        for even in range(0, len(codes), 2):
-            wide, narrow = codes[even], codes[even + 1]
-            m.d.comb += [
-                self.words[even // 2].eq(
-                    Cat(
-                        wide[:WORD_WIDTH] & facts.is_result.replicate(WORD_WIDTH),
-                        (wide[WORD_WIDTH:] & facts.is_wide.replicate(WORD_WIDTH))
-                        | (narrow & facts.is_narrow.replicate(WORD_WIDTH)),
-                    )
-                ),
-                self.answer_flags[even].eq(Mux(facts.is_result, raised[even], 0)),
-                self.answer_flags[even + 1].eq(Mux(facts.is_narrow, raised[even + 1], 0)),
-            ]
+        for word, even, odd in zip(self.words, codes[::2], codes[1::2], strict=True):
+            m.d.comb += word.eq(even | (odd << WORD_WIDTH))
 
     def _copied(self, m: Module) -> list[Any]:
         """Return the operation behind each rank, with this group's copies of the fields that it reads."""
@@ -207,6 +198,7 @@ class LaneGroup(wiring.Component):
             lane.b.eq(self.b[place]),
             lane.stored.eq(stored),
             lane.stored_class.eq(registers.number_class[place]),
+            lane.clears.eq(self.clears[place % 2]),
             registers.results[place].eq(lane.result),
             result_class.is_infinite.eq(lane.result_class.is_infinite),
             result_class.is_nan.eq(lane.result_class.is_nan),

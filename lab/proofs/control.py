@@ -93,7 +93,7 @@ class ControlAlone(wiring.Component):
         lane = unit.accumulator.lane
         m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in _LANE_INPUTS]
         m.d.comb += self.accumulator_format.eq(lane.steps[0].accumulator_format)
-        m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in _LANE_OUTPUTS]
+        m.d.comb += [lane.given(name).eq(getattr(self, name)) for name in _LANE_OUTPUTS]
         rounded = lane.steps[unit.parameters.position("normalise")]
         if controls := unit.parameters.formats.controls.members:
             m.d.comb += self.controls.eq(Cat(rounded[name] for name in controls))

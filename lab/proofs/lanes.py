@@ -58,7 +58,7 @@ class LaneAlone(wiring.Component):
 
     Ports
     -----
-    a, b, stored, stored_class : in
+    a, b, stored, stored_class, clears : in
     number, result, result_class, code, promoted, events : out
         As of `hdl.mac.lane.Lane`; the last one only with counters.
     format_0, accumulator_format_0, rounding_0, random_0, ... : in
@@ -82,6 +82,7 @@ class LaneAlone(wiring.Component):
                 "b": In(operand),
                 "stored": In(number),
                 "stored_class": In(its_class),
+                "clears": In(1),
                 "number": Out(number),
                 "result": Out(number),
                 "result_class": Out(its_class),
@@ -104,7 +105,8 @@ class LaneAlone(wiring.Component):
                     for name in self.parameters.formats.controls.members
                 ),
             ]
-        m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in ("a", "b", "stored", "stored_class")]
+        inputs = ("a", "b", "stored", "stored_class", "clears")
+        m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in inputs]
         outputs = ["number", "result", "result_class", "code", "promoted"]
         outputs += ["events"] if self.parameters.counters else []
         m.d.comb += [getattr(self, name).eq(getattr(lane, name)) for name in outputs]
@@ -158,6 +160,7 @@ def lane_pipeline(operands: tuple[FloatFormat, ...], stages: int, folder: Path, 
     cycles[0] |= {name: gates.port(name) for name in ("a", "b")}
     cycles[parameters.position("read")]["stored"] = gates.port("stored")
     cycles[parameters.position("align")]["stored_class"] = gates.port("stored_class")
+    cycles[last]["clears"] = gates.port("clears")
     multiplies = parameters.position("operands")
     multiplied = multiplies + sum(step in parameters.ranks for step in ("operands", "product"))
     # Where a rank follows the multiplier, the product has the name of that rank.

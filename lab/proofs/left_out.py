@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Module
+from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 
 from hdl.mac.lane import lane_signature
@@ -20,18 +20,32 @@ __all__ = ["OpenLane", "OpenMac", "OpenMatrixMac", "OpenVectorMac", "pass_on", "
 class OpenLane(wiring.Component):
     """A lane whose results come from outside.
 
+    It has the ports of `hdl.mac.lane.lane_signature`.
+
     Parameters
     ----------
     parameters : MacParameters
 
-    It has the ports of `hdl.mac.lane.lane_signature`.
+    Attributes
+    ----------
+    cleared : Signal
+        State that proofs refer to: the code is 0, whatever is given.
     """
 
     def __init__(self, parameters: MacParameters) -> None:
         super().__init__(lane_signature(parameters))
+        self._has_rank = "pack" in parameters.ranks
+        self._code, self.cleared = Signal.like(self.code, name="given_code"), Signal()
+
+    def given(self, name: str) -> Any:
+        """Return the signal that decides on an output."""
+        return self._code if name == "code" else getattr(self, name)
 
     def elaborate(self, platform: object) -> Module:
-        return Module()
+        m = Module()
+        m.d["sync" if self._has_rank else "comb"] += self.cleared.eq(self.clears)
+        m.d.comb += self.code.eq(Mux(self.cleared, 0, self._code))
+        return m
 
 
 class OpenMac(MultiplyAccumulate):

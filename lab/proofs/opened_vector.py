@@ -37,7 +37,7 @@ class OpenedVector:
         The queues of promotions, of their rows, of results.
     results : Queue
         The last one of them.
-    reserved, reserving, taken, packed
+    reserved, reserving, taken, packed, answered
         Of the queue of results: places taken or promised, how many of them since the last cycle, whether one becomes
         free; the operation behind the rank ``pack``, if there is such a rank.
     held, held_valid, is_second, row, row_valid, issuing, change, left, unsettled : Signal
@@ -82,6 +82,7 @@ class OpenedVector:
         self.pending = self.pending_before + p.change
         self.reserved = unit.parameters.results - places.margin - places.spare + places.reserving
         self.taken, self.reserving = places.taken, places.reserving
+        self.answered: Any = control.results.packed
         self.packed: Any = control.results.packed if "pack" in unit.parameters.ranks else None
         self.rows_of_beats = control.issue.waiting.rows if control.issue.waiting else []
         self.rows_of_promotions = p.waiting.rows

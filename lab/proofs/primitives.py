@@ -105,12 +105,14 @@ class _Carries(wiring.Component):
     """Both additions of `hdl.cores.carries`, in the generic form and as primitives of an ECP5."""
 
     def __init__(self, width: int) -> None:
-        words = ("if_zero", "if_one", "subtrahend", "augend", "addend", "used")
+        words = ("if_zero", "if_one", "subtrahend", "augend", "addend")
         super().__init__(
             {
                 **{name: In(width) for name in words},
                 **{name: In(1) for name in ("choice", "subtract")},
-                **{f"{name}_{kind}": Out(width) for name in ("difference", "total") for kind in ("generic", "ecp5")},
+                "whole": In(2),
+                **{f"difference_{kind}": Out(width) for kind in ("generic", "ecp5")},
+                **{f"total_{kind}": Out(width + 1) for kind in ("generic", "ecp5")},
             }
         )
 
@@ -121,7 +123,14 @@ class _Carries(wiring.Component):
                 m, f"difference_{kind}", self.choice, (self.if_zero, self.if_one), self.subtrahend, kind
             )
             total = add_or_subtract(
-                m, f"total_{kind}", self.augend, self.addend, used=self.used, subtract=self.subtract, kind=kind
+                m,
+                f"total_{kind}",
+                self.augend,
+                self.addend,
+                whole=self.whole,
+                subtract=self.subtract,
+                add=~self.subtract,
+                kind=kind,
             )
             m.d.comb += [
                 getattr(self, f"difference_{kind}").eq(difference),
@@ -134,7 +143,7 @@ def carry_proofs() -> Iterator[Proof]:
     """Yield the proofs that additions add, in the generic form and as primitives, for every width of a unit."""
     units = [unit.build() for unit in UNITS.values() if "multiplier" in unit.kind.parameters.definitions()]
     formats = [unit.parameters.core.formats for unit in units]
-    for width in sorted({width for each in formats for width in (each.near_width + 1, each.far_width + 2)}):
+    for width in sorted({width for each in formats for width in (each.near_width + 1, each.far_width + 1)}):
         for engine in (BITWUZLA, Z3_CADICAL):
             yield Proof(
                 f"carries/width_{width}",
@@ -156,7 +165,8 @@ def _carries(width: int, folder: Path) -> str:
         f"(declare-const {name} (_ BitVec {size}))\n" for name, size in unit.inputs.items() if name not in QUIET
     )
     difference = "(bvsub (ite (= choice #b1) if_one if_zero) subtrahend)"
-    total = "(ite (= subtract #b1) (bvsub augend (bvand addend used)) (bvadd augend (bvand addend used)))"
+    upper, lower = "(concat augend #b0)", "(concat addend (ite (= whole #b11) #b0 #b1))"
+    total = f"(ite (= subtract #b1) (bvsub {upper} {lower}) (bvadd {upper} {lower}))"
     wanted = {"difference": difference, "total": total}
     same = both(
         *(equal(sum_of.port(f"{name}_{kind}"), term) for name, term in wanted.items() for kind in ("generic", "ecp5"))

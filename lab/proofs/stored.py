@@ -206,6 +206,7 @@ def lane_is_step(parameters: MacParameters, mode: Mode, folder: Path) -> str:
 def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacParameters) -> list[str]:
     """Return that the lane's results are the step's, as code, as accumulator and as operand."""
     formats, fmt = parameters.formats, mode.accumulator
+    width = formats.accumulator_width
     number, its_class = number_layout(formats), class_layout(with_flags=parameters.flags)
     high = step.outputs["o"] - 1
     code = slice_of(step.port("o"), fmt.width - 1, 0)
@@ -225,7 +226,9 @@ def _result_claims(lane: Instance, step: Instance, mode: Mode, parameters: MacPa
         same_normal,
     )
     claims = [
-        equal(slice_of(lane.port("code"), fmt.width - 1, 0), code),
+        equal(
+            lane.port("code"), f"(ite (= {lane.port('clears')} #b1) {bits(0, width)} {widened(code, fmt.width, width)})"
+        ),
         equal(lane.port("number"), result),
         equal(_holds(result_class, its_class, "is_nan"), nan),
         either(nan, equal(_holds(result_class, its_class, "is_infinite"), infinite)),

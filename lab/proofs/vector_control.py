@@ -22,12 +22,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from amaranth import Cat, Module
+from amaranth import Cat, Module, Mux
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.mac.inner import OPERAND
 from hdl.mac.lane import class_layout, number_layout, operand_layout
+from hdl.mac.parameters import WORD_WIDTH
 from hdl.vector.ports import vector_beat_layout, vector_result_layout
 from lab.netlists.netlist import Instance, Netlist
 from lab.netlists.yosys import netlist_of_verilog
@@ -86,7 +87,10 @@ class VectorControlAlone(wiring.Component):
         m.submodules.unit = unit = self.unit
         for number, lane in unit.lane_parts.items():
             m.d.comb += [getattr(self, f"{name}_{number}").eq(getattr(lane, name)) for name in _LANE_INPUTS]
-            m.d.comb += [getattr(lane, name).eq(getattr(self, f"{name}_{number}")) for name in _LANE_OUTPUTS]
+            outputs = {name: getattr(self, f"{name}_{number}") for name in _LANE_OUTPUTS}
+            code = outputs["code"]
+            outputs["code"] = Mux(unit.control.packed.wide, code, code[:WORD_WIDTH])
+            m.d.comb += [lane.given(name).eq(value) for name, value in outputs.items()]
             if controls := unit.parameters.formats.controls.members:
                 rounded = lane.steps[unit.parameters.position("normalise") - unit.parameters.operand_delay]
                 m.d.comb += getattr(self, f"controls_{number}").eq(Cat(rounded[name] for name in controls))

@@ -147,7 +147,7 @@ def _lane(m: Module, opened: OpenedUnit, ghost: Ghost) -> None:
         lane.result.eq(given.number),
         lane.result_class.eq(Cat(given.its_class, given.flags)),
         lane.promoted.eq(given.promoted),
-        lane.code.eq(ghost.delivered.fields.given.code),
+        lane.given("code").eq(ghost.delivered.fields.given.code),
     ]
 
 
@@ -187,10 +187,10 @@ def _blocked(opened: OpenedUnit, ghost: Ghost, delivery: Delivery) -> Iterator[C
     issue = opened.issue
     is_free = ghost.beat_valid & ~issue.is_blocked
     is_there = Cat(record.counts | record.is_promotion for record in ghost.records[1:]).any()
-    yield "promotion announced", ~ghost.is_promoting | issue.is_blocked
+    yield "promotion announced", ~(ghost.beat_valid & ghost.is_promoting) | issue.is_blocked
     yield "others gone", ~(is_free & issue.held.is_chain & is_there)
     yield "a place is left", ~(is_free & issue.held.gives_result) | (delivery.used < ghost.parameters.results)
-    yield "blocked for a reason", ~(ghost.beat_valid & issue.is_blocked) | _is_obstructed(ghost, delivery)
+    yield "blocked for a reason", ~issue.is_blocked | (ghost.beat_valid & _is_obstructed(ghost, delivery))
 
 
 def _is_obstructed(ghost: Ghost, delivery: Delivery) -> Value:

@@ -120,7 +120,8 @@ class Invariant:
         ]
         for cycle in range(len(hazards)):
             waits = Cat(row[cycle : cycle + 1] for row in unit.rows).any()
-            yield f"waits {cycle}", ~ghost.beat_valid | (waits == Cat(hazards[: len(hazards) - cycle]).any())
+            wanted_bit = ghost.beat_valid & Cat(hazards[: len(hazards) - cycle]).any()
+            yield f"waits {cycle}", waits == wanted_bit
 
     # -- values
 

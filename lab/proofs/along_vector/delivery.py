@@ -64,11 +64,11 @@ class Delivery:
         self._rows = [data.View(self._entry, row.data) for row in answers.rows]
         self._head, self._tail, self._level = answers.reading.addr, answers.writing.addr, opened.results.level
         delivered = element.delivered
-        self._operation = opened.packed if opened.packed is not None else opened.operations[-1]
+        self._operation = opened.answered
         self._is_delivered = delivered.is_result | delivered.fields.refused
         self._advance(watch, o, leaves)
         self.conditions: list[Condition] = [
-            *self._numbers(), *self._promotions(), *self._results(), *self._twofold_results(),
+            *self._numbers(), *self._promotions(), *self._results(), *self._cleared(), *self._twofold_results(),
         ]  # fmt: skip
         right = self._shown(o, self._is_wide) == self._watched.as_value()
         right &= (o.register == element.row) & (_chosen(self._left, self._kind) == self._number)
@@ -276,6 +276,14 @@ class Delivery:
             right &= _chosen(before, self._kind) == self._number
             yield f"watched {place}", ~here | (is_used & right)
 
+    def _cleared(self) -> Iterator[Condition]:
+        """The lanes that give no code: those of a refusal, and the odd ones of an fp32 result."""
+        opened = self._opened
+        for number, group in enumerate(opened.groups):
+            yield f"clears {number}", group.clears == Cat(_no_code(opened.operations[-1], lane) for lane in range(2))
+        for number, lane in enumerate(opened.lanes):
+            yield f"cleared {number}", lane.cleared == _no_code(self._operation, number)
+
     def _twofold_results(self) -> Iterator[Condition]:
         """The second part directly follows the first one."""
         yield from self._both_parts()
@@ -318,6 +326,10 @@ class Delivery:
             both = (ahead.register[1:] == second.register[1:]) & (ahead.last == second.last)
             yield "first part ahead", ~second.is_second | (self._is_first_part(ahead) & both)
             yield "promoted once", ~(ahead.writes & ~ahead.is_product & ahead.promote)
+
+
+def _no_code(operation: Any, lane: int) -> Value:
+    return Cat(operation.error).any() | (operation.wide & lane % 2)
 
 
 def _chosen(words: Any, index: Value) -> Value:

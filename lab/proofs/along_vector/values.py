@@ -34,6 +34,7 @@ from amaranth.lib.wiring import In
 
 from golden.formats import FloatFormat
 from hdl.mac.operands import GROUP
+from hdl.mac.parameters import WORD_WIDTH
 from hdl.vector.parameters import VectorParameters
 from lab.proofs.along_model.induction import induction
 from lab.proofs.along_vector.contents import Contents
@@ -104,7 +105,7 @@ class ValuesVector(SteadyVector):
 
 def _lanes(m: Module, top: ValuesVector, element: Element) -> None:
     """Let the lanes give the results in the records of their operations, and anything otherwise."""
-    records = element.records
+    records, packed = element.records, element.opened.answered
     low_bits = element.parameters.formats.low_fraction_bits
     for at, lane in enumerate(element.opened.lanes):
         noise = top.noise[at]
@@ -115,13 +116,13 @@ def _lanes(m: Module, top: ValuesVector, element: Element) -> None:
                 its |= record.is_step & ~record.wide
             return Mux(its, Cat(record.fields.given[name]), Cat(noise[name]))
 
-        number = gives(records[-1], "number")
+        number, code = gives(records[-1], "number"), gives(element.delivered, "code")
         is_odd = at % 2
         m.d.comb += [
             lane.result.eq(number[low_bits:] if is_odd else number),
             lane.result_class.eq(Cat(gives(records[-1], "its_class"), gives(records[-1], "flags"))),
             lane.promoted.eq(gives(records[-1], "promoted")),
-            lane.code.eq(gives(element.delivered, "code")),
+            lane.given("code").eq(Mux(packed.wide, code, code[:WORD_WIDTH])),
         ]
 
 
