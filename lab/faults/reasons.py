@@ -91,22 +91,6 @@ REASONS: tuple[tuple[str, str, str, str, str], ...] = (
         "equivalent as the proofs of the control say: a product of level 0 waits for a cycle more than it has to",
     ),
     (
-        "*",
-        "mac/lane.py",
-        "constant",
-        "compare_near_limit, bit 25, is always 0",
-        "equivalent: it is 1 for an exponent of 0, which a rank has only before the first operation: that of an "
-        "accumulator is at least 1",
-    ),
-    (
-        "vector_mac*",
-        "cores/operand.py",
-        "operand",
-        "$407: * instead of $404",
-        "equivalent: the lowest digit of the near path stands alone for a difference of -1, a power of two, which the "
-        "carry of its negation moves up by the place that is missing",
-    ),
-    (
         "vector_mac*",
         "cores/operand.py",
         "delay",
