@@ -109,6 +109,7 @@ def add_product(
     *,
     kind: str = "generic",
     watches: bool = False,
+    may_be_subnormal: bool = False,
 ) -> Bundle:
     """Add a product to the accumulator on two parallel paths, and round.
 
@@ -131,6 +132,8 @@ def add_product(
         One of `hdl.cores.multiplier.MULTIPLIERS`.
     watches : bool
         Whether to watch for a lost product.
+    may_be_subnormal : bool
+        Whether a product with the smallest exponent may have no leading one, as a subnormal accumulator has none.
 
     Returns
     -------
@@ -153,6 +156,7 @@ def add_product(
     product, accumulator, difference = step.product, step.accumulator, step.difference
     compared = compare_exponents(difference)
     lower = compared.product_is_lower
+    is_upper = lower | ~difference.any() if may_be_subnormal else lower
     watched = {}
     if watches:
         index = pipe.accumulator_format
@@ -168,7 +172,7 @@ def add_product(
             is_less=~lower & product.is_below_2,
             is_above=~lower & difference[0],
             # Only a subnormal, or a zero, that is the upper addend leads to a sum without a leading one up there.
-            at_smallest=C(0, 1) if formats.flushes else lower & (accumulator.exponent == 1),
+            at_smallest=C(0, 1) if formats.flushes else is_upper & (accumulator.exponent == 1),
             upper_sign=Mux(lower, accumulator.sign, product.sign),
             product=product.without("significand", "exponent", "is_below_2"),
             accumulator=Bundle(sign=accumulator.sign, lowest=accumulator.exponent[:2]),

@@ -205,6 +205,8 @@ class MatrixLane(wiring.Component):
             lambda: read_number(formats, number, pipe.accumulator_format),
             lambda: Bundle(is_infinite=its_class.is_infinite, is_nan=its_class.is_nan, invalid=C(0, 1)),
             kind=parameters.multiplier,
+            # A partial sum that is not normalised for its promotion.
+            may_be_subnormal=parameters.has_chunks and not (parameters.normalises or parameters.promoted_elsewhere),
         )
         self._write(m, rounded)
         rounded = pipe.after("round", rounded)

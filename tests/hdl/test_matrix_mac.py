@@ -103,6 +103,19 @@ def test_matrix_mac_back_to_back_on_one_tile_is_golden(level):
     assert run(unit, beats, chunk=2).results == wanted
 
 
+def test_matrix_mac_of_level_2_promotes_a_subnormal_partial_sum_without_normalising_it():
+    # 0x0001 came out as 0x7e02, and zero as 0x7e00: the exponent of such a promotion was taken for a normal number's.
+    unit = unit_of(MatrixMac, rows=2, columns=1, operands=(CBFLOAT16,), levels=(2,))
+    for a, b in (
+        ([[0x3DEF], [0x0000]], [[0x0000]]),
+        ([[0x9E0E, 0x2D07], [0x0001, 0xFDFF]], [[0x3E00], [0x2EB7]]),
+        ([[0x8200, 0x200C], [0x2000, 0x986C]], [[0x3E00], [0x21E8]]),
+    ):
+        left, right = np.array(a, np.uint16), np.array(b, np.uint16)
+        done = run(unit, tile(left, right, level=2), chunk=0)
+        assert done.results == answers(unit, left, right, level=2, chunk=0)
+
+
 @pytest.mark.parametrize("subnormals", ["keep", "flush"])
 def test_matrix_mac_in_every_mode_is_golden(subnormals):
     modes = tuple(mode for mode in Rounding if mode is not Rounding.STOCHASTIC)
