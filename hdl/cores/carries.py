@@ -40,8 +40,7 @@ def subtract_from_chosen(
     if kind != "ecp5":
         return named(m, name, (Mux(choice, if_one, if_zero) - subtrahend)[: len(if_one)])
     chosen = _table(lambda a, b, c, d: a ^ 1 ^ (b if d else c))
-    words = (subtrahend, if_one, if_zero, choice.replicate(len(if_one)))
-    return _chain(m, name, chosen, words, len(if_one), C(1, 1))
+    return _chain(m, name, chosen, (subtrahend, if_one, if_zero, choice.replicate(len(if_one))), C(1, 1))
 
 
 def add_or_subtract(
@@ -78,7 +77,7 @@ def add_or_subtract(
         Cat(add, subtract.replicate(width - 1)),
         Cat(whole[1], C(-1, width - 1)),
     )
-    return _chain(m, name, inverted, words, width, subtract)
+    return _chain(m, name, inverted, words, subtract)
 
 
 def _table(function: Callable[[int, int, int, int], int]) -> int:
@@ -86,12 +85,13 @@ def _table(function: Callable[[int, int, int, int], int]) -> int:
     return sum(function(*(place >> bit & 1 for bit in range(4))) << place for place in range(16))
 
 
-def _chain(m: Module, name: str, table: int, words: tuple[Value, ...], width: int, carry: Value) -> Signal:
+def _chain(m: Module, name: str, table: int, words: tuple[Value, ...], carry: Value) -> Signal:
     """Return the sum of a chain of CCU2C, which hold two places each (the model of Project Trellis).
 
     A place whose table gives 1 passes the carry on. Otherwise its lowest four entries give the carry for ``a`` and
     ``b``.
     """
+    width = max(map(len, words))
     total = Signal(width, name=name)
     places = [[Cat(word, C(0, width + 1))[place] for word in words] for place in range(width + 1)]
     for place in range(0, width, 2):
