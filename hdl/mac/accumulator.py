@@ -16,7 +16,7 @@ from hdl.mac.counters import events_layout
 from hdl.mac.flags import Flags
 from hdl.mac.lane import operand_layout, step_of
 from hdl.mac.parameters import MacParameters
-from hdl.mac.passing import Passing
+from hdl.mac.passing import Passing, passes_behind
 from hdl.mac.register_file import RegisterFile
 
 __all__ = ["Accumulator"]
@@ -137,5 +137,5 @@ class Accumulator(wiring.Component):
         if not self.parameters.reads_early:
             return registers.number
         number, passes_by = Signal.like(registers.number, reset_less=True), Signal(reset_less=True)
-        m.d.sync += [number.eq(registers.number), passes_by.eq(passing.behind(self.at))]
+        m.d.sync += [number.eq(registers.number), passes_by.eq(passes_behind(self.parameters, self.at))]
         return Mux(passes_by, self.lane.result, number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Value
+from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import data
 
 from hdl.cores.words import named
@@ -22,7 +22,7 @@ def decoded_control(beat: data.StructLayout) -> dict[str, Any]:
     ``format``, ``register``, ``first``, ``last``, and ``rounding`` if there is one
         As in the beat.
     ``is_chain``
-        Level 0: no chunks.
+        Level 0: no chunks. In a unit without such a level, this and ``wide_total`` are 0 in refused beats, too.
     ``wide_total``
         The total is fp32.
     ``gives_result``
@@ -51,7 +51,7 @@ def decode_control(m: Module, parameters: MacParameters, beat: Any, wide_needs_e
     dict of str to Value
         The fields of `decoded_control`.
     """
-    wide_total = named(m, "wide_total", beat.level != 2)
+    wide_total = named(m, "wide_total", beat.level != 2 if parameters.has_fp32 else C(0, 1))
     supported = Cat(beat.level == level for level in parameters.levels).any()
     if len(beat.format):
         supported &= beat.format < len(parameters.operands)
@@ -62,7 +62,7 @@ def decode_control(m: Module, parameters: MacParameters, beat: Any, wide_needs_e
     error = named(m, "error", Mux(~supported, Error.UNSUPPORTED, Mux(misaligned, Error.ALIGNMENT, Error.NONE)))
     return {
         **kept,
-        "is_chain": beat.level == 0,
+        "is_chain": beat.level == 0 if 0 in parameters.levels else C(0, 1),
         "wide_total": wide_total,
         "gives_result": beat.last | (error != Error.NONE),
         "is_sound": error == Error.NONE,

@@ -45,7 +45,11 @@ class Flags(wiring.Component):
         ranks = len(parameters.lane_ranks)
         inputs = dict.fromkeys(("issued", "stored", "step"), In(flags))
         super().__init__(inputs | {"at": Out(flags).array(ranks + 1), "o": Out(flags)})
-        self.behind = [Signal(flags.size, name=f"flags_{rank}") for rank in range(1, ranks + 1)]
+        # In a unit with several lanes, the first register's reset clears the flags of a product, and is for that alone.
+        self.behind = [
+            Signal(flags.size, name=f"flags_{rank}", reset_less=rank <= parameters.operand_delay)
+            for rank in range(1, ranks + 1)
+        ]
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from amaranth import C, Cat, Module, Mux, Signal, Value
@@ -184,7 +186,7 @@ class Lane(wiring.Component):
             output_rank="product" in parameters.ranks,
             kind=parameters.multiplier,
         )
-        pipe = Ranks(m, parameters.ranks, self.steps)
+        pipe = Ranks(m, parameters.ranks, self.steps, **self._starts())
         product = multiply_operands(m, formats, pipe, multiplier, _bundle(self.a), _bundle(self.b))
         rounded = add_product(
             m,
@@ -218,6 +220,17 @@ class Lane(wiring.Component):
             raised = {name: finished.swamped if name == "swamped" else finished.flags[name] for name in EVENTS}
             m.d.comb += [self.events[name].eq(value) for name, value in raised.items()]
         return m
+
+    def _starts(self) -> dict[str, int]:
+        """Return what registers start as, if not as 0.
+
+        With several lanes, synthesis can set the second factor of a promotion, 1.0, by the reset of its registers. A
+        register of an FPGA has one value for its start and its reset.
+        """
+        if not self.parameters.operand_delay:
+            return {}
+        # The bits that are 1 in all formats.
+        return {"issue_b_field": reduce(and_, (fmt.bias for fmt in self.formats.operands)), "issue_b_is_normal": 1}
 
     def _read_class(self) -> Bundle:
         stored = self.stored_class
@@ -253,10 +266,10 @@ def _bundle(operand: Any) -> Bundle:
 
 
 class Ranks:
-    """The registers between the steps of a lane; they advance in every cycle."""
+    """The registers between the steps of a lane; they advance in every cycle. Some may start as other than 0."""
 
-    def __init__(self, m: Module, ranks: Sequence[str], steps: Sequence[Any]) -> None:
-        self._m, self._ranks, self._steps = m, ranks, steps
+    def __init__(self, m: Module, ranks: Sequence[str], steps: Sequence[Any], **starts: int) -> None:
+        self._m, self._ranks, self._steps, self._starts = m, ranks, steps, starts
         self._position = 0
 
     @property
@@ -277,7 +290,8 @@ class Ranks:
         self._position += 1
 
         def register(name: str, value: Value) -> Signal:
-            held = Signal(value.shape(), name=f"{step}_{name}", reset_less=True)
+            init = self._starts.get(f"{step}_{name}")
+            held = Signal(value.shape(), name=f"{step}_{name}", init=init, reset_less=True)
             self._m.d.sync += held.eq(value)
             return held
 

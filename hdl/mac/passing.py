@@ -11,7 +11,7 @@ from amaranth import Module, Signal, Value
 from hdl.cores.copies import copied
 from hdl.mac.parameters import MacParameters
 
-__all__ = ["Passing"]
+__all__ = ["Passing", "passes_behind"]
 
 
 class Passing:
@@ -60,13 +60,14 @@ class Passing:
             return _is_next(at[position], at[-1])
         return None
 
-    def behind(self, at: Sequence[Any], ahead: int = 0) -> Value:
-        """Return, in a unit that reads early, whether the next result replaces the number that is read now.
 
-        With `ahead`, so many cycles before that; the facts about the reader's chunk must be known already.
-        """
-        position = self.parameters.reading_position - ahead
-        return _is_next(at[position], at[-2 - ahead]) & ~at[position].fresh
+def passes_behind(parameters: MacParameters, at: Sequence[Any], ahead: int = 0) -> Value:
+    """Return, in a unit that reads early, whether the next result replaces the number that is read now.
+
+    With `ahead`, so many cycles before that; the facts about the reader's chunk must be known already.
+    """
+    position = parameters.reading_position - ahead
+    return _is_next(at[position], at[-2 - ahead]) & ~at[position].fresh
 
 
 def _is_next(reader: Any, writer: Any) -> Value:

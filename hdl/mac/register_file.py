@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Value
+from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -82,26 +82,30 @@ class RegisterFile(wiring.Component):
         m.submodules.even_class, m.submodules.odd_class = self.classes
         # [ low fraction | fraction, field, ... ]: the layout begins with the low end of the fraction
         low, high = self.result.as_value()[:low_bits], self.result.as_value()[low_bits:]
-        for parity, word in enumerate((Mux(self.writing.wide, low, high) if low_bits else high, high)):
+        for parity, word in enumerate((Mux(self._is_wide(self.writing), low, high) if low_bits else high, high)):
             self._connect(m, self.numbers[parity], parity, self.reading, word)
             self._connect(m, self.classes[parity], parity, self.class_reading, self.result_class)
 
         even, odd = (bank.o for bank in self.numbers)
-        is_odd = self.reading.wide | self.reading.register[0]
+        is_odd = self._is_wide(self.reading) | self.reading.register[0]
         # Bits left below the fraction of a narrower number have no meaning.
         stored = Cat(even[:low_bits], Mux(is_odd, odd, even)[: len(high)])
         # +0 is all zeros.
         m.d.comb += self.number.eq(Mux(fresh, 0, Mux(self.passes_by, self.result.as_value(), stored)))
         even, odd = (bank.o for bank in self.classes)
-        is_odd = self.class_reading.register[0] & ~self.class_reading.wide
+        is_odd = self.class_reading.register[0] & ~self._is_wide(self.class_reading)
         m.d.comb += self.number_class.eq(Mux(self.class_reading.fresh, 0, Mux(is_odd, odd, even)))
         return m
+
+    def _is_wide(self, operation: Any) -> Value:
+        """Return whether an operation's accumulator is a pair: without chunks, every one is."""
+        return operation.wide if self.parameters.has_chunks else C(1, 1)
 
     def _connect(self, m: Module, bank: Bank, parity: int, reading: Any, word: Value) -> None:
         writing = self.writing
         m.d.comb += [
             bank.read_row.eq(bank_row(self.parameters, reading, reading.register[1:])),
             bank.write_row.eq(bank_row(self.parameters, writing, writing.register[1:])),
-            bank.writes.eq(writing.writes & (writing.wide | (writing.register[0] == parity))),
+            bank.writes.eq(writing.writes & (self._is_wide(writing) | (writing.register[0] == parity))),
             bank.word.eq(word),
         ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.cores.words import named
 from hdl.mac.arrangement import Arrangement
 from hdl.mac.operation import operation_layout
 from hdl.vector.parameters import VectorParameters
@@ -93,10 +94,9 @@ class Places(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         reserving, taken = self.reserving, self.taken
-        m.d.sync += [
-            reserving.eq(self.reserves),
-            taken.eq(self.leaves),
-            self.spare.eq(self.spare + taken - reserving),
-        ]
+        # taken - reserving, -2 to 1, in two bits of logic, so that one addition is left
+        is_less = named(m, "is_less", Mux(taken, reserving[1], reserving.any()))
+        change = Cat(taken ^ reserving[0], is_less).as_signed()
+        m.d.sync += [reserving.eq(self.reserves), taken.eq(self.leaves), self.spare.eq(self.spare + change)]
         m.d.comb += self.has_room.eq(~self.spare[-1])
         return m

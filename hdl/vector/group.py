@@ -18,7 +18,7 @@ from hdl.mac.counters import events_layout
 from hdl.mac.flags import Flags
 from hdl.mac.lane import operand_layout, step_of
 from hdl.mac.parameters import WORD_WIDTH
-from hdl.mac.passing import Passing
+from hdl.mac.passing import passes_behind
 from hdl.mac.ports import Error
 from hdl.vector.parameters import VectorParameters
 from hdl.vector.ports import RESULT_WIDTH
@@ -65,7 +65,6 @@ class LaneGroup(wiring.Component):
     lanes_built, flag_parts : dict of int to Component
         The lanes that are built, by their number in the unit, and their flags; none in a unit without flags.
     register_file : VectorRegisterFile
-    passing : Passing
     passes : Signal
         State that proofs refer to, where operands take a cycle more: the next result replaces the number that is read.
     clears : Signal
@@ -99,7 +98,7 @@ class LaneGroup(wiring.Component):
         self.lanes_built = {lane: lane_type(parameters.of_lane(lane)) for lane in built}
         self.flag_parts = {lane: Flags(parameters) for lane in built if parameters.flags}
         self.register_file = VectorRegisterFile(replace(parameters, lanes=count), operation)
-        self.passing, self.passes, self.clears = Passing(parameters), Signal(), Signal(2)
+        self.passes, self.clears = Signal(), Signal(2)
         self.copies = {
             rank: Signal(data.StructLayout({name: operation[name].shape for name in names}), name=f"copy_{rank}")
             for rank, names in self._needed(operation).items()
@@ -112,7 +111,10 @@ class LaneGroup(wiring.Component):
         needed = {rank: list(step) for rank in range(1, last + 1)}
         for rank in {parameters.reading_position, parameters.position("align")} - {0}:
             needed[rank] += ["register", "partial", "fresh"]
-        needed[last] += [name for name in ("register", "partial", "wide", "writes") if name not in needed[last]]
+        written = ("register", "partial", "writes")
+        for rank, names in ((last - 1, (*written, "wide")), (last, written)):
+            if rank:
+                needed[rank] += [name for name in names if name not in needed[rank]]
         needed.pop(parameters.chunk_delay, None)
         return needed
 
@@ -124,15 +126,15 @@ class LaneGroup(wiring.Component):
         m.d.comb += [
             registers.reading.eq(at[parameters.reading_position]),
             registers.class_reading.eq(at[parameters.position("align")]),
-            registers.writing.eq(at[-1]),
+            # A number is written while it enters the last rank, so that it can be read while it is there.
+            registers.writing.eq(at[-2]),
+            registers.class_writing.eq(at[-1]),
         ]
-        if (written := self.passing.while_read(m, self.at)) is not None:
-            m.d.comb += registers.passes_by.eq(written)
         behind = None
         if parameters.reads_early:
             # A cycle ahead where there is one, because every lane has its own copies.
             ahead = parameters.operand_delay
-            behind = named(m, "passes_behind", self.passing.behind(self.at, ahead))
+            behind = named(m, "passes_behind", passes_behind(parameters, self.at, ahead))
             if ahead:
                 m.d.sync += self.passes.eq(behind)
                 behind = self.passes
@@ -152,7 +154,8 @@ class LaneGroup(wiring.Component):
             raised = Signal(flags_layout(), name=f"raised_{place}")
             m.d.comb += raised.eq(Mux(self.clears[place % 2], 0, flags.as_value()))
             if "pack" in self.parameters.ranks:
-                now, raised = raised, Signal.like(raised, name=f"packed_{place}")
+                # The register's reset clears a refusal.
+                now, raised = raised, Signal.like(raised, name=f"packed_{place}", reset_less=True)
                 m.d.sync += raised.eq(now)
             m.d.comb += self.answer_flags[place].eq(raised)
         codes = [self.lanes_built[lane].code if lane in self.lanes_built else C(0, WORD_WIDTH) for lane in self._lanes]
@@ -199,7 +202,7 @@ class LaneGroup(wiring.Component):
             lane.stored.eq(stored),
             lane.stored_class.eq(registers.number_class[place]),
             lane.clears.eq(self.clears[place % 2]),
-            registers.results[place].eq(lane.result),
+            registers.results[place].eq(lane.number),
             result_class.is_infinite.eq(lane.result_class.is_infinite),
             result_class.is_nan.eq(lane.result_class.is_nan),
             self.promoted[place].eq(lane.promoted),

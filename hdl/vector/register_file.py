@@ -28,9 +28,9 @@ class VectorRegisterFile(wiring.Component):
                                                                          end: the rest of the fraction
 
     Each bank holds the totals of its rows, followed by their partial sums. A word is stored unpacked: sign, exponent
-    field, fraction, in that order, each as wide as any format needs. The class and the flags of a number are read later
-    than the number; a pair has them in its even lane. Reading is combinational; a written value can be read from the
-    next cycle on, its number also in the same cycle. Registers start as +0; a reset does not clear them.
+    field, fraction, in that order, each as wide as any format needs. The class and the flags of a number are read and
+    written later than the number; a pair has them in its even lane. Reading is combinational; what is written can be
+    read from the next cycle on. Registers start as +0; a reset does not clear them.
 
     Parameters
     ----------
@@ -42,14 +42,12 @@ class VectorRegisterFile(wiring.Component):
     -----
     reading, class_reading : operation, in
         Operations whose accumulators, and accumulators' classes, to read.
-    writing : operation, in
-        The operation whose results to write at the clock edge.
+    writing, class_writing : operation, in
+        Operations whose results, and results' classes, to write at the clock edge.
     number_0, result_0, ... : number_layout, out; in
         The accumulator, and the result, of every lane, in the layout of its lane.
     number_class, result_class : arrays of class_layout, out; in
         Their classes, for every lane.
-    passes_by : in
-        The numbers that are written are the ones to read.
 
     Attributes
     ----------
@@ -68,11 +66,11 @@ class VectorRegisterFile(wiring.Component):
                 "reading": In(operation),
                 "class_reading": In(operation),
                 "writing": In(operation),
+                "class_writing": In(operation),
                 **{f"number_{lane}": Out(number) for lane, number in enumerate(numbers)},
                 **{f"result_{lane}": In(number) for lane, number in enumerate(numbers)},
                 "number_class": Out(its_class).array(parameters.lanes),
                 "result_class": In(its_class).array(parameters.lanes),
-                "passes_by": In(1),
             }
         )
         self.numbers = [getattr(self, f"number_{lane}") for lane in lanes]
@@ -94,22 +92,20 @@ class VectorRegisterFile(wiring.Component):
             wide, narrow = self.results[even].as_value(), self.results[odd].as_value()
             word = Mux(self.writing.wide, wide[:low_bits], narrow)
             m.submodules[f"words_{even}"], m.submodules[f"words_{odd}"] = top, rest = self.words[even], self.words[odd]
-            self._connect(m, top, self.reading, wide[low_bits:])
-            self._connect(m, rest, self.reading, word)
+            self._connect(m, top, self.reading, self.writing, wide[low_bits:])
+            self._connect(m, rest, self.reading, self.writing, word)
             # Bits left below the fraction of a narrower number have no meaning.
-            for lane, written, stored in ((even, wide, Cat(rest.o[:low_bits], top.o)), (odd, narrow, rest.o)):
-                number = Mux(self.passes_by, written, stored[: len(written)])
+            for lane, stored in ((even, Cat(rest.o[:low_bits], top.o)), (odd, rest.o[: len(narrow)])):
                 # +0 is all zeros.
-                m.d.comb += self.numbers[lane].eq(Mux(self.reading.fresh, 0, number))
+                m.d.comb += self.numbers[lane].eq(Mux(self.reading.fresh, 0, stored))
         for lane, bank in enumerate(self.classes):
             m.submodules[f"classes_{lane}"] = bank
-            self._connect(m, bank, self.class_reading, self.result_class[lane])
+            self._connect(m, bank, self.class_reading, self.class_writing, self.result_class[lane])
             m.d.comb += self.number_class[lane].eq(Mux(self.class_reading.fresh, 0, bank.o))
         return m
 
-    def _connect(self, m: Module, bank: Bank, reading: Any, word: Value) -> None:
+    def _connect(self, m: Module, bank: Bank, reading: Any, writing: Any, word: Value) -> None:
         """Write and read one word for every operation."""
-        writing = self.writing
         m.d.comb += [
             bank.read_row.eq(bank_row(self.parameters, reading, reading.register)),
             bank.write_row.eq(bank_row(self.parameters, writing, writing.register)),

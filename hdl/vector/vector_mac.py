@@ -17,7 +17,6 @@ from hdl.mac.flags import Flags
 from hdl.mac.issue import Issue
 from hdl.mac.lane import Lane
 from hdl.mac.operands import GROUP, groups_of
-from hdl.mac.ports import Error
 from hdl.mac.widen import widened
 from hdl.parameters import built_from, documented
 from hdl.vector.arrangement import Places, pairs_of_lanes
@@ -225,7 +224,7 @@ class VectorMac(wiring.Component):
             entry.error.eq(operation.error),
             # The row of the beat, even if the result comes from the row after it.
             entry.register.eq(Cat(operation.register[0] & ~operation.is_second, operation.register[1:])),
-            entry.part.eq(operation.is_second & (operation.error == Error.NONE)),
+            entry.part.eq(operation.is_second),
         ]
         words = [word for group in self.groups for word in group.words]
         m.d.comb += [there.eq(word) for there, word in zip(entry.result, words, strict=True)]

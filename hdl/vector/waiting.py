@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from amaranth import Module, Shape, Signal
+from amaranth import Module, Mux, Shape, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -112,5 +112,5 @@ class WaitingOperands(wiring.Component):
         if parameters.flags:
             m.d.comb += [place.eq(flags) for place, flags in zip(arrived.flags, self.flags, strict=True)]
             for flags, place in zip(self.operand_flags, held.flags, strict=True):
-                m.d.comb += flags.eq(place.as_value() & self.issues_there.replicate(len(place.as_value())))
+                m.d.comb += flags.eq(Mux(self.issues_there, place.as_value(), 0))
         return m

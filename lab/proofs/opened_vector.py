@@ -49,8 +49,6 @@ class OpenedVector:
     lanes : list of OpenLane
     words, classes : list of SeenMemory
         The banks of the register file, of every lane.
-    passed_by : list of Signal
-        See `hdl.mac.passing.Passing`; of each group.
     groups : list of LaneGroup
         The lanes with their registers.
     operands : list of Operands
@@ -89,7 +87,6 @@ class OpenedVector:
         files = [group.register_file for group in unit.groups]
         self.words = [SeenMemory.of_bank(bank) for file in files for bank in file.words]
         self.classes = [SeenMemory.of_bank(bank) for file in files for bank in file.classes]
-        self.passed_by = [group.passing.passed_by for group in unit.groups]
         self.groups, self.operands, self.waiting_operands = unit.groups, control.operands, p.waiting_operands
         self.kept_operands = [SeenMemory(each.storage, each.writing, each.reading) for each in p.waiting_operands]
         # Signals with the flags of an operation: as its operands leave the control, and then behind each rank.

@@ -81,8 +81,6 @@ class Contents:
         self.claims: list[Condition] = [] if at else [read]
         if at:
             self.conditions.append(read)
-        if parameters.reads_early and not is_class:
-            self.conditions.append(self._passing())
 
     # -- the contents now
 
@@ -128,7 +126,8 @@ class Contents:
         kind = "class" if self._is_class else "number"
         depth = len(parameters.operation_ranks)
         reads = parameters.position("align") if self._is_class else parameters.reading_position
-        for place in range(depth, 0, -1):
+        # The number of the last operation has been written.
+        for place in range(depth if self._is_class else depth - 1, 0, -1):
             operation, record = element.opened.operations[place], element.records[place]
             if place <= reads:
                 yield f"{kind} for {place}", ~record.is_step | record.fresh | self._holds_accumulator(record)
@@ -165,10 +164,3 @@ class Contents:
             )
         name = "class read" if self._is_class else "number read"
         return place, (name, ~record.is_step | meets)
-
-    def _passing(self) -> Condition:
-        """The operation that is read knows whether its accumulator is just being written."""
-        opened = self._element.opened
-        reader, writer = opened.operations[self._parameters.reading_position], opened.operations[-1]
-        same = (reader.register == writer.register) & (reader.partial == writer.partial) & writer.writes
-        return "passed by", ~reader.writes | (Cat(opened.passed_by) == same.replicate(len(opened.passed_by)))

@@ -116,10 +116,11 @@ def _lanes(m: Module, top: ValuesVector, element: Element) -> None:
                 its |= record.is_step & ~record.wide
             return Mux(its, Cat(record.fields.given[name]), Cat(noise[name]))
 
-        number, code = gives(records[-1], "number"), gives(element.delivered, "code")
-        is_odd = at % 2
+        below = low_bits if at % 2 else 0
+        code = gives(element.delivered, "code")
         m.d.comb += [
-            lane.result.eq(number[low_bits:] if is_odd else number),
+            lane.number.eq(gives(records[-2], "number")[below:]),
+            lane.result.eq(gives(records[-1], "number")[below:]),
             lane.result_class.eq(Cat(gives(records[-1], "its_class"), gives(records[-1], "flags"))),
             lane.promoted.eq(gives(records[-1], "promoted")),
             lane.given("code").eq(Mux(packed.wide, code, code[:WORD_WIDTH])),
