@@ -41,7 +41,7 @@ from lab.proofs.vector_model import PARTS, VectorModel
 __all__ = ["Size", "VectorControlAlone", "formula", "vector_control_proofs"]
 
 _LANE_INPUTS = ("a", "b", "stored", "stored_class")
-_LANE_OUTPUTS = ("result", "result_class", "code", "promoted")
+_LANE_OUTPUTS = ("number", "result", "result_class", "code", "promoted")
 
 
 class VectorControlAlone(wiring.Component):
@@ -57,7 +57,7 @@ class VectorControlAlone(wiring.Component):
         How the lanes must round the operation at rank ``normalise``; only on a unit with several modes.
     accumulator_format : out
         An input of all lanes, which comes with ``a`` and ``b``.
-    result_0, result_class_0, code_0, promoted_0 and so on : in
+    number_0, result_0, result_class_0, code_0, promoted_0 and so on : in
         The outputs of the lanes.
     """
 
@@ -76,8 +76,8 @@ class VectorControlAlone(wiring.Component):
             operand, number = operand_layout(formats), number_layout(formats)
             shapes = {"a": operand, "b": operand, "stored": number, "stored_class": its_class}
             ports |= {f"{name}_{lane}": Out(shapes[name]) for name in _LANE_INPUTS}
-            shapes = {"result": number, "result_class": its_class, "code": formats.accumulator_width}
-            shapes |= {"promoted": operand}
+            shapes = {"number": number, "result": number, "result_class": its_class, "promoted": operand}
+            shapes |= {"code": formats.accumulator_width}
             ports |= {f"{name}_{lane}": In(shapes[name]) for name in _LANE_OUTPUTS}
             ports |= {f"controls_{lane}": Out(formats.controls.size)} if formats.controls.size else {}
         super().__init__(ports)
@@ -235,6 +235,7 @@ def _lanes(model: VectorModel, instances: list[Instance]) -> str:
     rounds_at, number_read, class_read = (parameters.position(at) - delay for at in ("normalise", "read", "align"))
     # Cycles from the operands to the value at a port.
     delays = {
+        "number": depth - 1,
         "result": depth,
         "result_class": depth,
         "promoted": depth,
