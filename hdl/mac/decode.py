@@ -22,7 +22,7 @@ def decoded_control(beat: data.StructLayout) -> dict[str, Any]:
     ``format``, ``register``, ``first``, ``last``, and ``rounding`` if there is one
         As in the beat.
     ``is_chain``
-        Level 0: no chunks. In a unit without such a level, this and ``wide_total`` are 0 in refused beats, too.
+        Level 0: no chunks. It and ``wide_total`` have a meaning only for a beat that is accepted.
     ``wide_total``
         The total is fp32.
     ``gives_result``

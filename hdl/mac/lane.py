@@ -222,7 +222,7 @@ class Lane(wiring.Component):
         return m
 
     def _starts(self) -> dict[str, int]:
-        """Return what registers start as, if not as 0.
+        """Return the initial values of registers that do not start at 0.
 
         With several lanes, synthesis can set the second factor of a promotion, 1.0, by the reset of its registers. A
         register of an FPGA has one value for its start and its reset.
@@ -266,7 +266,7 @@ def _bundle(operand: Any) -> Bundle:
 
 
 class Ranks:
-    """The registers between the steps of a lane; they advance in every cycle. Some may start as other than 0."""
+    """The registers between the steps of a lane; they advance in every cycle. `starts`: initial values other than 0."""
 
     def __init__(self, m: Module, ranks: Sequence[str], steps: Sequence[Any], **starts: int) -> None:
         self._m, self._ranks, self._steps, self._starts = m, ranks, steps, starts

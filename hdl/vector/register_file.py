@@ -29,8 +29,8 @@ class VectorRegisterFile(wiring.Component):
 
     Each bank holds the totals of its rows, followed by their partial sums. A word is stored unpacked: sign, exponent
     field, fraction, in that order, each as wide as any format needs. The class and the flags of a number are read and
-    written later than the number; a pair has them in its even lane. Reading is combinational; what is written can be
-    read from the next cycle on. Registers start as +0; a reset does not clear them.
+    written later than the number; a pair has them in its even lane. Reading is combinational; a word can be read
+    from the cycle after its write. Registers start as +0; a reset does not clear them.
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ class _Beat:
         told = (
             (held.register == beat.register) & (held.first == (beat.first | self.loads))
             & (held.last == (beat.last & ~self.loads))
-            & (held.is_chain == ((beat.level == 0) | self.loads)) & (held.wide_total == (beat.level != 2))
+            & (~is_sound | (held.is_chain == ((beat.level == 0) | self.loads)) & (held.wide_total == (beat.level != 2)))
             & (held.is_sound == is_sound) & (Cat(held.error).any() == ~is_sound)
             & (held.gives_result == ((beat.last & ~self.loads) | ~is_sound)) & self.loads_as(held)
         )  # fmt: skip
