@@ -115,6 +115,10 @@ class MxQuantizer(wiring.Component):
 
     @built_from(MxParameters)
     def __init__(self, parameters: MxParameters) -> None:
+        self.build(parameters)
+
+    def build(self, parameters: MxParameters) -> None:
+        """Create the ports and the queues; called by subclasses with another class of parameters."""
         self.plan = plan = parameters.plan
         self.compared = [Signal(_COMPARED, name=f"compared_{level}") for level in range(levels_of(self.lanes))]
         self.is_complete = Signal()

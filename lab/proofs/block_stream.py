@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated, Any
 
 from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import wiring
@@ -31,8 +32,9 @@ from amaranth.lib.wiring import Out
 from golden.formats import FLOAT4_E2M1FN, FLOAT8_E4M3FN, FloatFormat
 from golden.mx import BlockFormat
 from hdl.mx.block import QuantizeBlock
-from hdl.mx.parameters import MxParameters
+from hdl.mx.parameters import MxParameters, NarrowFormat
 from hdl.mx.quantizer import MxQuantizer
+from hdl.parameters import built_from
 from hdl.queue import Queue
 from lab.netlists.netlist import Instance, Netlist
 from lab.netlists.yosys import SEQUENTIAL, netlist_of
@@ -48,9 +50,29 @@ _DEPTH = 4
 _LENGTH = f"(_ BitVec {_LENGTH_BITS})"
 
 
+class _AnyBlocks(NarrowFormat):
+    """Also a format of blocks that are smaller than those of NVFP4."""
+
+    def check(self, name: str, value: Any, given: Any) -> FloatFormat | BlockFormat:  # type: ignore[override]
+        return value if isinstance(value, BlockFormat) else super().check(name, value, given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Parameters(MxParameters):
+    """Parameters of a unit that is small enough to be proven."""
+
+    element: Annotated[FloatFormat | BlockFormat, _AnyBlocks("format of the elements")]
+
+
+class _Quantizer(MxQuantizer):
+    @built_from(_Parameters)
+    def __init__(self, parameters: MxParameters) -> None:
+        self.build(parameters)
+
+
 def shortened(parameters: MxParameters) -> MxQuantizer:
     """Return a unit with short queues: longer ones save it pauses, and cost the solver hours."""
-    unit = MxQuantizer(**parameters.arguments())
+    unit = _Quantizer(**parameters.arguments())
     unit.values = Queue(unit.values.w_data.shape(), _DEPTH)
     unit.blocks = Queue(unit.blocks.w_data.shape(), _DEPTH // unit.beats)
     return unit
@@ -129,7 +151,7 @@ class _Size:
         block = self.beats * self.lanes
         numbers = BlockFormat("tiny", _ELEMENT, block, FLOAT8_E4M3FN, "triton_nvfp4")
         element = numbers if self.has_numbers else _ELEMENT
-        return MxParameters(source=_SOURCE, element=element, block=block, lanes=self.lanes)
+        return _Parameters(source=_SOURCE, element=element, block=block, lanes=self.lanes)
 
     @property
     def name(self) -> str:
