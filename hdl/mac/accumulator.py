@@ -124,7 +124,7 @@ class Accumulator(wiring.Component):
         reading = Signal.like(reader, name="reading")
         m.d.comb += reading.fresh.eq(reader.fresh)
         for name, own in self.reading.items():
-            # An address has many readers: its registers are separate from those of the operation.
+            # An address goes to many memories, so it has registers apart from the operation's.
             m.d.comb += own.eq(copied(m, f"own_{name}", Value.cast(ahead[name]), self.parameters.multiplier))
             m.d.comb += reading[name].eq(own)
         return reading

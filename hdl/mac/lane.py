@@ -152,7 +152,7 @@ def lane_signature(parameters: MacParameters) -> wiring.Signature:
 def read_number(formats: StepFormats, stored: Any, index: Value) -> Bundle:
     """Return an accumulator in the form that the cores take."""
     fraction = stored.fraction & used_bits(formats.accumulators, len(stored.fraction), index)
-    # The exponent of a subnormal is 1; where these are flushed, that of a zero is its field.
+    # A subnormal has the exponent 1. A unit that flushes has zeros instead, with their field as the exponent.
     lowest = stored.field[0] | ~stored.was_normal
     if formats.flushes:
         fraction, lowest = fraction & stored.was_normal.replicate(len(fraction)), stored.field[0]

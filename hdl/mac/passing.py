@@ -1,5 +1,15 @@
 # amaranth: UnusedElaboratable=no
-"""Results that pass by the registers: their accumulator is read before it has been written."""
+"""Results that pass by the registers: their accumulator is read before it has been written.
+
+::
+
+    rank             read      behind it
+    registers  ------+-> number ---+-> lane        in a unit that reads early
+                     |             |
+    result of the last rank -------'
+
+`Passing` is about the first way, which a unit with several lanes does without, `passes_behind` about the second.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +25,7 @@ __all__ = ["Passing", "passes_behind"]
 
 
 class Passing:
-    """Tell when the accumulator that is read is the result behind the last rank, in one lane or several.
-
-    ::
-
-        rank             read      behind it
-        registers  ------+-> number ---+-> lane        in a unit that reads early
-                         |             |
-        result of the last rank -------'
+    """Determine when a lane reads the accumulator that the result behind the last rank is written to.
 
     Parameters
     ----------
