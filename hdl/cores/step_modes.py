@@ -86,8 +86,8 @@ def other_modes(
     -------
     Bundle
         `normal` with the ``sign`` of the mode; ``stays_finite``: a result beyond the largest finite value would become
-        that value. With stochastic rounding also ``is_stochastic``; ``rest`` and ``carry``, to be added to the random
-        number.
+        that value. With stochastic rounding also ``rest`` and ``carry``, to be added to the random number, and
+        ``passes_on``: the place between the rest and the kept bits passes a carry on.
     """
     chosen = chosen_modes(formats.roundings, controls)
     zero_sign = normal.cancels & chosen[Rounding.DOWN] if Rounding.DOWN in chosen else C(0, 1)
@@ -103,7 +103,7 @@ def other_modes(
     rest = choose(index, [moved[end - formats.random_bits - 1 : end] for end in ends])
     lost = choose(index, [_any_lost(total, end - formats.random_bits - 1) for end in ends])
     return normal.but(
-        is_stochastic=C(0, 1) | chosen[Rounding.STOCHASTIC],
+        passes_on=named(m, "passes_on", normal.round_up | chosen[Rounding.STOCHASTIC]),
         rest=named(m, "rest", rest),
         carry=named(m, "carry_of_negative", total.negative & ~lost),
     )
@@ -134,7 +134,7 @@ def add_random(m: Module, formats: StepFormats, controls: Any, normal: Bundle, a
     size, random = formats.random_bits, controls.random
     total = Signal(2 + size + len(normal.magnitude), name="rounded_and_rest")
     m.d.comb += total.eq(
-        Cat(normal.rest, normal.round_up | normal.is_stochastic, normal.magnitude)
+        Cat(normal.rest, normal.passes_on, normal.magnitude)
         + Cat(C(0, 1), random, normal.round_up, addend)
         + normal.carry
     )

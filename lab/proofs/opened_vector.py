@@ -49,6 +49,8 @@ class OpenedVector:
     lanes : list of OpenLane
     words, classes : list of SeenMemory
         The banks of the register file, of every lane.
+    low_ends : list of SeenMemory
+        Its banks with the ends of fp32 numbers, of every pair of lanes.
     groups : list of LaneGroup
         The lanes with their registers.
     operands : list of Operands
@@ -86,6 +88,7 @@ class OpenedVector:
         self.rows_of_promotions = p.waiting.rows
         files = [group.register_file for group in unit.groups]
         self.words = [SeenMemory.of_bank(bank) for file in files for bank in file.words]
+        self.low_ends = [SeenMemory.of_bank(bank) for file in files for bank in file.low_ends]
         self.classes = [SeenMemory.of_bank(bank) for file in files for bank in file.classes]
         self.groups, self.operands, self.waiting_operands = unit.groups, control.operands, p.waiting_operands
         self.kept_operands = [SeenMemory(each.storage, each.writing, each.reading) for each in p.waiting_operands]

@@ -94,12 +94,12 @@ class Contents:
         return word if self._is_class else word[: self._narrow_bits]
 
     def _wide_now(self) -> Value:
-        even, registers = self._element.lane & ~1, self._parameters.registers
-        row = self._element.wide_row
-        top = chosen(self._rows(even)[:registers], row)
-        if self._is_class:
+        element, registers = self._element, self._parameters.registers
+        top = chosen(self._rows(element.lane & ~1)[:registers], element.wide_row)
+        if self._is_class or not self._low_bits:
             return top
-        return Cat(chosen(self._rows(even + 1)[:registers], row)[: self._low_bits], top)
+        ends = [Cat(row.data) for row in element.opened.low_ends[element.lane // 2].rows]
+        return Cat(chosen(ends, element.wide_row), top)
 
     # -- parts of values
 

@@ -83,7 +83,7 @@ class ValuesVector(SteadyVector):
 
     def more(self, m: Module, opened: OpenedVector, model: BeatsAndChunks) -> More:
         """Return the conditions on the element."""
-        for memory in (*opened.words, *opened.classes, *opened.kept_operands):
+        for memory in (*opened.words, *opened.low_ends, *opened.classes, *opened.kept_operands):
             m.d.comb += [row.addr.eq(place) for place, row in enumerate(memory.rows)]
         element = self.element = Element(m, self, opened, model)
         self.beats = model
