@@ -129,6 +129,9 @@ class Contents:
         # The number of the last operation has been written.
         for place in range(depth if self._is_class else depth - 1, 0, -1):
             operation, record = element.opened.operations[place], element.records[place]
+            if not self._is_class:
+                # The bank of low ends does not tell partial sums from totals.
+                yield f"fp32 is total {place}", ~(operation.writes & operation.wide & operation.partial)
             if place <= reads:
                 yield f"{kind} for {place}", ~record.is_step | record.fresh | self._holds_accumulator(record)
             after, step = record.after, record.is_step
