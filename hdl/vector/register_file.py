@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Value
+from amaranth import C, Cat, Module, Mux, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,6 +15,8 @@ from hdl.mac.lane import class_layout, number_layout
 from hdl.vector.parameters import VectorParameters
 
 __all__ = ["VectorRegisterFile"]
+
+_ALWAYS = C(1)
 
 
 class VectorRegisterFile(wiring.Component):
@@ -108,7 +110,7 @@ class VectorRegisterFile(wiring.Component):
         return m
 
     def _connect(
-        self, m: Module, bank: Bank, reading: Any, writing: Any, word: Value, has_word: Value | int = 1
+        self, m: Module, bank: Bank, reading: Any, writing: Any, word: Value, has_word: Value = _ALWAYS
     ) -> None:
         """Write and read one word for every operation; one without a word writes none."""
         m.d.comb += [
