@@ -35,7 +35,8 @@ __all__ = [
 
 #: To leave a lane out, a name in `hdl` is replaced while a unit is elaborated: so only one unit at a time.
 ELABORATING = threading.Lock()
-_ONE_MODULE = "flatten -noscopeinfo; opt -full"
+_FLAT = "flatten -noscopeinfo"
+_ONE_MODULE = f"{_FLAT}; opt -full"
 _EVERT = "hierarchy -top top; proc; expose -evert top"
 #: Processes become multiplexers, the hierarchy becomes one module, and constant or unused parts go.
 COMBINATIONAL = f"hierarchy -top top; proc; {_ONE_MODULE}"
@@ -43,15 +44,17 @@ COMBINATIONAL = f"hierarchy -top top; proc; {_ONE_MODULE}"
 EVERTED = f"{_EVERT}/multiplier; hierarchy -top top; {_ONE_MODULE}"
 #: The same for a wrapper around a unit.
 EVERTED_UNIT = f"{_EVERT}/unit; hierarchy -top top; {_ONE_MODULE}"
-#: The same for a multiplier in a submodule.
-EVERTED_LANE = (
-    "hierarchy -top top; proc; setattr -mod -set keep_hierarchy 1 top.lane.multiplier; flatten -noscopeinfo; "
-    f"expose -evert top/lane.multiplier; hierarchy -top top; {_ONE_MODULE}"
+_EVERT_LANE = (
+    f"hierarchy -top top; proc; setattr -mod -set keep_hierarchy 1 top.lane.multiplier; {_FLAT}; "
+    "expose -evert top/lane.multiplier; hierarchy -top top"
 )
+#: The same for a multiplier in a submodule.
+EVERTED_LANE = f"{_EVERT_LANE}; {_ONE_MODULE}"
 #: For components with registers.
 SEQUENTIAL = f"{COMBINATIONAL}; memory -nomap; memory_map; opt -full; dffunmap; opt_clean"
-#: A lane with registers, its multiplier left out.
-SEQUENTIAL_LANE = f"{EVERTED_LANE}; dffunmap; opt_clean"
+#: A lane with registers, its multiplier left out. Constants go first: Yosys 0.70 stops in ``opt_clean`` where a
+#: register with constant bits gets a reset, "Conflicting init values".
+SEQUENTIAL_LANE = f"{_EVERT_LANE}; {_FLAT}; opt_expr; opt_clean; opt -full; dffunmap; opt_clean"
 #: For components with memories and power-up values, which a stronger optimisation of registers would lose.
 WITH_MEMORIES = (
     "hierarchy -top top; proc; flatten -noscopeinfo; opt_expr -full; opt_clean; memory -nomap; memory_map; "
